@@ -1,0 +1,72 @@
+# Every target works alone on a fresh clone: it makes .venv and installs what it needs, once.
+
+RUN_EXTRAS := experiments
+TEST_EXTRAS := experiments,dev
+BENCH_EXTRAS := experiments,torch
+
+# A name on PATH may be a shim with nothing behind it, so the first one that runs is taken.
+ifndef PYTHON
+PYTHON := $(shell for p in python3.11 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
+endif
+ifeq ($(strip $(PYTHON)),)
+override PYTHON := python3
+endif
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.run-installed $(VENV)/.test-installed $(VENV)/.bench-installed
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check format bench clean
+# Two installs into one environment at the same time would break it.
+.NOTPARALLEL:
+
+help:
+	@echo "make run      reproduce figures 1 and 2 of the paper into report/"
+	@echo "make test     check, then run all tests and doctests"
+	@echo "make check    lint, formatting and types"
+	@echo "make format   format the code and mend what the linter can"
+	@echo "make bench    time the sampler"
+	@echo "make clean    remove .venv, caches and report/"
+	@echo "PYTHON=...    the interpreter for .venv, 3.11 or newer (now: $(PYTHON))"
+
+run: $(VENV)/.run-installed
+	$(BIN)/gradwalk reproduce fig1 fig2 --out report
+
+test: check
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.test-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.test-installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.bench-installed
+	$(BIN)/python benchmarks/sampler.py
+
+clean:
+	rm -rf $(VENV) report dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.run-installed: EXTRAS = $(RUN_EXTRAS)
+$(VENV)/.test-installed: EXTRAS = $(TEST_EXTRAS)
+$(VENV)/.bench-installed: EXTRAS = $(BENCH_EXTRAS)
+
+# The Makefile is among them because the lists of extras stand in it.
+$(STAMPS): pyproject.toml constraints.txt Makefile | $(VENV)/.created
+	@echo "Installing gradwalk[$(EXTRAS)] into $(VENV); this happens only once."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	@touch $@
+
+# A stamp, not bin/python: an interrupted venv leaves an interpreter without pip.
+$(VENV)/.created:
+	@command -v $(PYTHON) >/dev/null || \
+		{ echo "gradwalk needs Python 3.11 or newer, and $(PYTHON) was not found; name one with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "gradwalk needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1); name another with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -m venv --clear $(VENV)
+	@touch $@

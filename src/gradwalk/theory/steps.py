@@ -1,0 +1,145 @@
+"""The step of the walk: mean and variance of ln z, z the factor one layer puts on |delta|^2 at gain 1."""
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from gradwalk import activations, checks
+from gradwalk.activations import Activation, Array
+from gradwalk.theory.gaussian import flat_share, nodes
+from gradwalk.theory.meanfield import kind
+
+
+class Step(NamedTuple):
+    """The drift (mean) and the variance of ln z at gain 1; the log-norm moves by half of ln z plus ln g."""
+
+    drift: float
+    variance: float
+
+
+def step(
+    activation: str | Activation,
+    width: int,
+    *,
+    weights: str = "gaussian",
+    q: float | None = None,
+    formula: str = "exact",
+) -> Step:
+    """Return drift and variance of ln z for one layer that reads `width` units, at gain 1.
+
+    exact: closed forms for linear and ReLU (eq. 10-16 to all orders), quadrature for the others, to about 1e-10.
+    paper: as printed, for linear and ReLU; eq. 13's variance is that of the log-norm, a quarter of ln z's.
+    `q` is the variance of the pre-activations; the step of a neutral activation does not depend on it.
+    With orthogonal weights and an activation that is not neutral, the pre-activations are taken as independent,
+    which leaves a relative error of order 1 / width.
+
+    >>> step("relu", 100)
+    Step(drift=-0.7185681..., variance=0.0519425...)
+    """
+    f = activations.activation(activation)
+    n = checks.whole("step", "width", width)
+    checks.one_of("step", "weights", weights, checks.WEIGHTS)
+    if checks.one_of("step", "formula", formula, ("exact", "paper")) == "paper":
+        return _printed(f, n, weights)
+    neutral = kind(f) == "neutral"
+    if q is None and not neutral:
+        raise ValueError(f"step: the step of {f} depends on the variance of the pre-activations; pass q=")
+    variance = 1.0 if neutral else checks.positive("step", "q", q)
+    gaussian = _CLOSED[f.name](n) if f.name in _CLOSED else _by_quadrature(f, n, variance)
+    return gaussian if weights == "gaussian" else _orthogonal(gaussian, n)
+
+
+def _linear(n: int) -> Step:
+    return Step(_log_chi2_mean(n) - math.log(n), _log_chi2_variance(n))
+
+
+def _relu(n: int) -> Step:
+    active = np.arange(1, n + 1)
+    log_share = (
+        special.gammaln(n + 1) - special.gammaln(active + 1) - special.gammaln(n - active + 1) - n * math.log(2)
+    )
+    share = np.exp(log_share)
+    share /= share.sum()  # given at least one active unit
+    means = np.array(special.digamma(active / 2)) + math.log(2 / n)
+    drift = float(share @ means)
+    within = float(share @ special.polygamma(1, active / 2))
+    return Step(drift, within + float(share @ (means - drift) ** 2))
+
+
+_CLOSED: dict[str, Callable[[int], Step]] = {"linear": _linear, "relu": _relu}
+
+
+def _log_chi2_mean(n: int) -> float:
+    return float(special.digamma(n / 2)) + math.log(2)
+
+
+def _log_chi2_variance(n: int) -> float:
+    return float(special.polygamma(1, n / 2))
+
+
+def _orthogonal(gaussian: Step, n: int) -> Step:
+    """Return the step of a Haar matrix: a Gaussian vector is a uniform direction times an independent norm."""
+    norm = _linear(n)
+    return Step(gaussian.drift - norm.drift, max(gaussian.variance - norm.variance, 0.0))
+
+
+def _printed(f: Activation, n: int, weights: str) -> Step:
+    if weights != "gaussian" or f.name not in ("linear", "relu"):
+        raise ValueError(f"step: the paper prints no formula for {f} with {weights} weights; use formula='exact'")
+    if f.name == "linear":
+        return Step(-1 / n, 1 / (2 * n))  # eq. 11 and 13
+    return Step(-math.log(2) - 2.4 / (max(n, 6) - 2.4), 5 / (max(n, 6) - 4))  # eq. 15 and 16
+
+
+@lru_cache(maxsize=1024)
+def _by_quadrature(activation: Activation, n: int, q: float) -> Step:
+    """Return the step by its Laplace transform: z is a mean of n independent terms f'(a)^2 xi^2.
+
+    With phi(s) = E[(1 + 2 s f'(a)^2)^(-1/2)], Psi(t) = E[exp(-t z)] = phi(t / n)^n, given that some f'(a) != 0,
+    <ln z> = int (exp(-t) - Psi(t)) / t dt  and  <(ln z)^2> = -2 int ln t (exp(-t) - Psi(t)) / t dt - 2 gamma <ln z>.
+    In u = ln t both are integrals of analytic functions over the line: the trapezoid rule converges geometrically.
+    """
+    a, weight, _ = nodes(activation, q)
+    slope2 = np.asarray(activation.derivative(a), dtype=np.float64) ** 2
+    mean_z = float(weight @ slope2)
+    if not 0 < mean_z < math.inf:
+        raise ValueError(f"step: the derivative of {activation} is zero or not finite at q={q:g}")
+    transform = _transform(slope2 / mean_z, weight, n, flat_share(activation, q))
+    spacing = 0.125
+    first = second = 0.0
+    for block in _blocks(spacing):
+        gap = np.exp(-np.exp(np.minimum(block, 8.0))) - transform(block)
+        first += spacing * float(gap.sum())
+        second += spacing * float((block * gap).sum())
+        if block[0] > 0 and np.abs(gap[-1]) < 1e-18:
+            break
+    drift = first + math.log(mean_z)
+    return Step(drift, -2 * second - 2 * np.euler_gamma * first - first**2)
+
+
+def _blocks(spacing: float) -> list[Array]:
+    edges = np.arange(-48, 4096, 16)
+    return [low + spacing * np.arange(int(16 / spacing)) for low in edges.astype(np.float64)]
+
+
+def _transform(slope2: Array, weight: Array, n: int, flat: float) -> Callable[[Array], Array]:
+    """Return u -> E[exp(-e^u z)], given that not all n units are flat; the flat ones have f' = 0 exactly."""
+    all_flat = flat**n
+    alive = slope2 > 0
+    log_slope2, weight = np.log(slope2[alive]), weight[alive]
+
+    def transform(u: Array) -> Array:
+        log_terms = math.log(2 / n) + u[:, None] + log_slope2
+        log_root = -0.5 * np.logaddexp(0.0, log_terms)  # ln (1 + 2 t f'^2 / n)^(-1/2), for any t
+        with np.errstate(divide="ignore"):
+            powers = np.exp(n * np.log1p(np.maximum(np.expm1(log_root) @ weight, -1.0)))
+        if all_flat > 0:  # where phi comes down to P(f' = 0), the difference of the powers must not cancel
+            excess = all_flat * np.expm1(n * np.log1p(np.exp(log_root) @ weight / flat))
+            return np.asarray(np.where(powers > 2 * all_flat, powers - all_flat, excess) / (1 - all_flat))
+        return np.asarray(powers)
+
+    return transform
