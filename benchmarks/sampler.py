@@ -19,7 +19,7 @@ import scipy
 import torch
 
 import gradwalk
-from gradwalk.simulate import simulate
+from gradwalk.simulation import simulate
 
 DEPTH = 200
 GAINS = {"relu": 1.4323, "tanh": 1.143}
@@ -85,7 +85,12 @@ def compare(name: str, width: int, repeats: int) -> dict[str, object]:
     reference = exact(99)
     for other in (dense(1), dense_torch(1)):
         error = math.hypot(reference.std() / math.sqrt(many), reference.std() / math.sqrt(few))
-        assert abs(reference.mean() - other.mean()) < 4.5 * error, (name, width, reference.mean(), other.mean())
+        assert abs(reference.mean() - other.mean()) < 4.5 * error, (
+            name,
+            width,
+            reference.mean(),
+            other.mean(),
+        )
     times = {
         "exact": seconds_a_walk(exact, many, repeats),
         "dense_numpy": seconds_a_walk(dense, few, repeats),
@@ -112,7 +117,9 @@ def main() -> None:
         "cores": os.cpu_count(),
     }
     print(", ".join(f"{key} {value}" for key, value in versions.items()), f"depth {DEPTH}", sep="; ")
-    print(f"{'':12}{'width':>6}  {'exact':>12} {'dense NumPy':>14} {'dense torch':>14}   times faster than NumPy, torch")
+    print(
+        f"{'':12}{'width':>6}  {'exact':>12} {'dense NumPy':>14} {'dense torch':>14}   times faster than NumPy, torch"
+    )
     rows = []
     for name in GAINS:
         for width in options.widths:

@@ -6,7 +6,7 @@ scale that makes the walk unbiased, `step` its drift and variance, `simulate` sa
 
 from gradwalk.activations import Activation, activation, register
 from gradwalk.gains import GainEstimate, UnsteadyWarning, gain, max_depth, min_width, solve_gain
-from gradwalk.simulate import Walks, simulate
+from gradwalk.simulation import Walks, simulate
 from gradwalk.theory import Step, chi, elasticity, fixed_point, kind, q_map, step
 
 __version__ = "0.1.0"

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 Array = NDArray[np.floating[Any]]
+Indices = NDArray[np.integer[Any]]
 Function = Callable[[Any], Any]
 
 SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
@@ -113,7 +114,7 @@ def _gelu() -> Activation:
 def _silu() -> Activation:
     def derivative(a: Array) -> Array:
         rise = special.expit(a)
-        return rise * (1 + a * special.expit(-a))
+        return np.asarray(rise * (1 + a * special.expit(-a)))
 
     return Activation("silu", lambda a: a * special.expit(a), derivative)
 
@@ -123,21 +124,17 @@ def _mish() -> Activation:
 
     def derivative(a: Array) -> Array:
         bend = softplus.f(a)
-        return np.tanh(bend) + a * _sech_squared(bend) * special.expit(a)
+        return np.asarray(np.tanh(bend) + a * _sech_squared(bend) * special.expit(a))
 
     return Activation("mish", lambda a: a * np.tanh(softplus.f(a)), derivative)
 
 
 def _erf() -> Activation:
-    return Activation(
-        "erf", special.erf, lambda a: 2 / math.sqrt(math.pi) * np.exp(-a * a)
-    )
+    return Activation("erf", special.erf, lambda a: 2 / math.sqrt(math.pi) * np.exp(-a * a))
 
 
 def _hard_tanh() -> Activation:
-    return Activation(
-        "hard_tanh", lambda a: np.clip(a, -1, 1), lambda a: _is_positive(1 - np.abs(a)), (-1.0, 1.0)
-    )
+    return Activation("hard_tanh", lambda a: np.clip(a, -1, 1), lambda a: _is_positive(1 - np.abs(a)), (-1.0, 1.0))
 
 
 def _softsign() -> Activation:
@@ -146,9 +143,7 @@ def _softsign() -> Activation:
 
 _FAMILIES: dict[str, Callable[..., Activation]] = {
     "linear": lambda: Activation("linear", lambda a: a, np.ones_like),
-    "relu": lambda: Activation(
-        "relu", lambda a: np.maximum(a, 0), lambda a: _is_positive(a), (0.0,)
-    ),
+    "relu": lambda: Activation("relu", lambda a: np.maximum(a, 0), lambda a: _is_positive(a), (0.0,)),
     "leaky_relu": _leaky_relu,
     "tanh": lambda: Activation("tanh", np.tanh, _sech_squared),
     "sigmoid": _sigmoid,
@@ -232,7 +227,7 @@ def _built(family: str, parameter: str | None) -> Activation:
         return build()
     if not inspect.signature(build).parameters:
         raise ValueError(f"activation: {family} takes no parameter, got {family}({parameter})")
-    label, _, text = parameter.rpartition("=")  # torch prints LeakyReLU(negative_slope=0.2)
+    text = parameter.rpartition("=")[2]  # torch prints LeakyReLU(negative_slope=0.2)
     try:
         value = float(text)
     except ValueError:

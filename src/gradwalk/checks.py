@@ -5,6 +5,8 @@ import operator
 from collections.abc import Sequence
 from numbers import Real
 
+import numpy as np
+
 WIDEST = 10_000_000  # one layer of one walk then still fits the memory that simulate allows itself
 DEEPEST = 10_000_000
 GAIN_RANGE = (1e-9, 1e9)  # past this the signal of a single layer leaves single precision
@@ -50,7 +52,7 @@ def widths(where: str, width: int | Sequence[int], depth: int | None) -> tuple[i
     """Return the depth + 1 widths of a network, input first, from one width or from all of them."""
     if isinstance(width, str):
         raise TypeError(f"{where}: width must be a whole number or a sequence of them, got width={width!r}")
-    if not isinstance(width, Sequence) and not hasattr(width, "__len__"):
+    if not isinstance(width, Sequence | np.ndarray):
         if depth is None:
             raise ValueError(f"{where}: depth is missing; pass depth= or the depth + 1 widths of the layers")
         return (whole(where, "width", width),) * (whole(where, "depth", depth, most=DEEPEST) + 1)
@@ -58,7 +60,5 @@ def widths(where: str, width: int | Sequence[int], depth: int | None) -> tuple[i
     if len(layers) < 2:
         raise ValueError(f"{where}: width must name at least 2 layers, input first, got width={list(layers)}")
     if depth is not None and whole(where, "depth", depth, most=DEEPEST) != len(layers) - 1:
-        raise ValueError(
-            f"{where}: width must name depth + 1 layers, got {len(layers)} widths for depth={depth}"
-        )
+        raise ValueError(f"{where}: width must name depth + 1 layers, got {len(layers)} widths for depth={depth}")
     return layers

@@ -11,15 +11,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
 from scipy import optimize
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation
-from gradwalk.simulate import Walks, simulate
+from gradwalk.simulation import Walks, simulate
 from gradwalk.theory import chi, kind, step
 
 SERVICEABLE = 2.0  # spread of the final log-norm up to which a depth is called serviceable
-_UNITS = 2e7  # units drawn a trial gain, when the number of walks is left open
+_UNITS = 1e7  # units drawn a trial gain, when the number of walks is left open
 _FARTHEST = 100_000  # how deep and how wide the searches with the sampler go
 
 
@@ -62,7 +63,7 @@ def gain(
     """
     f = activations.activation(activation)
     checks.one_of("gain", "formula", formula, ("exact", "paper"))
-    if depth is None and not _is_sequence(width):
+    if depth is None and not isinstance(width, Sequence | np.ndarray):
         n = checks.whole("gain", "width", width)
         if formula == "paper":
             return math.exp(-step(f, n, weights=weights, formula="paper").drift / 2)
@@ -93,7 +94,7 @@ def solve_gain(
     With several widths, it is the one gain for all layers at which the whole walk is unbiased.
 
     >>> solve_gain("relu", width=100, depth=200)
-    GainEstimate(value=1.43230..., standard_error=0.0, spread=1.6114..., kind='neutral', walks=0)
+    GainEstimate(value=1.43230..., standard_error=0.0, spread=1.61152..., kind='neutral', walks=0)
     """
     f = activations.activation(activation)
     layers = checks.widths("solve_gain", width, depth)
@@ -118,7 +119,7 @@ def sampled_gain(
     count = (
         max(100, min(2000, int(_UNITS / sum(layers))))
         if walks is None
-        else checks.whole("sampled_gain", "walks", walks, least=2)
+        else checks.whole("sampled_gain", "walks", walks, least=8)
     )
     return _solve(f, layers, weights, count, checks.whole("sampled_gain", "seed", seed, least=0))
 
@@ -145,9 +146,8 @@ def max_depth(
     if kind(f) == "neutral":
         variance = step(f, n, weights=weights).variance
         return math.floor(4 * limit**2 / variance) if variance > 0 else math.inf
-    found = _crossing(
-        lambda depth: solve_gain(f, n, depth, weights=weights, seed=seed).spread, limit, 2 * limit**2 * n, 0.5
-    )
+    guess, power = (2 * n**0.5, 1.0) if kind(f) == "unsteady" else (1.3 * limit**2 * n, 0.5)
+    found = _crossing(lambda depth: solve_gain(f, n, depth, weights=weights, seed=seed).spread, limit, guess, power)
     return math.floor(found) if found < _FARTHEST else math.inf
 
 
@@ -176,10 +176,6 @@ def min_width(
     return math.ceil(found)
 
 
-def _is_sequence(width: object) -> bool:
-    return hasattr(width, "__len__")
-
-
 def _neutral_gain(f: Activation, layers: tuple[int, ...], weights: str, formula: str) -> GainEstimate:
     """Return the one gain of all layers; a layer's step is that of its fan-in."""
     depth = len(layers) - 1
@@ -191,47 +187,45 @@ def _neutral_gain(f: Activation, layers: tuple[int, ...], weights: str, formula:
 
 @lru_cache(maxsize=256)
 def _solve(f: Activation, layers: tuple[int, ...], weights: str, count: int, seed: int) -> GainEstimate:
-    """Find the root of the mean log-norm: roughly with a tenth of the walks, then by secants with all."""
+    """Find the root of the mean log-norm with a fifth of the walks, then mend it by one step with all of them."""
     depth = len(layers) - 1
 
-    def sample(log_gain: float, walks: int = count) -> Walks:
+    def sample(log_gain: float, walks: int) -> Walks:
         return simulate(f, layers, gain=math.exp(log_gain), walks=walks, rng=seed, weights=weights, every=depth)
 
     def rough(log_gain: float) -> float:
-        return sample(log_gain, max(count // 10, 2)).mean
+        return _steadied_mean(sample(log_gain, max(count // 5, 8)))[0]
 
     low, high = _bracket(rough, -0.5 * math.log(chi(f, 1.0)), f)
-    root = float(optimize.brentq(rough, low, high, xtol=0.05 / depth))
+    root = float(optimize.brentq(rough, low, high, xtol=0.02 / depth))
     slope = (rough(root + 0.2 / depth) - rough(root - 0.2 / depth)) * depth / 0.4
-    walks = sample(root)
-    for _ in range(20):
-        if abs(walks.mean) < 0.02 * walks.standard_error:
-            break
-        move, before = -walks.mean / slope, walks.mean
-        root += move
-        walks = sample(root)
-        slope = (walks.mean - before) / move
-    else:
-        raise ValueError(f"solve_gain: the gain of {f} does not settle with walks={count}; ask for more of them")
-    value = math.exp(root)
-    return GainEstimate(value, value * walks.standard_error / abs(slope), walks.spread, kind(f), count)
+    walks = sample(root, count)
+    mean, error = _steadied_mean(walks)
+    value = math.exp(root - mean / slope)
+    return GainEstimate(value, value * error / abs(slope), walks.spread, kind(f), count)
+
+
+def _steadied_mean(walks: Walks) -> tuple[float, float]:
+    """Return the mean of the final log-norm and its standard error, less what the luck of the draws explains."""
+    rest = walks.final
+    if walks.dead == 0:  # drawing layers anew selects, and the luck of those that stay has another mean
+        centred = walks.luck - walks.luck.mean(axis=0)
+        rest = rest - walks.luck @ np.linalg.lstsq(centred, rest - rest.mean())[0]
+    return float(rest.mean()), float(rest.std(ddof=3)) / math.sqrt(len(rest))
 
 
 def _bracket(mean: Callable[[float], float], start: float, f: Activation) -> tuple[float, float]:
-    """Return two logarithms of gains between which the mean log-norm changes its sign."""
-    at_start = mean(start)
-    reach = 0.02
+    """Return two logarithms of gains between which the mean log-norm changes its sign, from `start` on."""
+    at_start, near, reach = mean(start), start, 0.05
     while reach < 4.0:
         other = start - math.copysign(reach, at_start)
         if mean(other) * at_start <= 0:
-            return min(start, other), max(start, other)
-        reach *= 2
+            return min(near, other), max(near, other)
+        near, reach = other, 2 * reach
     raise ValueError(f"solve_gain: no gain between 1/50 and 50 times that of the slope makes the walk of {f} unbiased")
 
 
-def _warn_unsteady(
-    f: Activation, layers: tuple[int, ...], weights: str, estimate: GainEstimate, seed: int
-) -> None:
+def _warn_unsteady(f: Activation, layers: tuple[int, ...], weights: str, estimate: GainEstimate, seed: int) -> None:
     depth = max_depth(f, round(sum(layers[:-1]) / (len(layers) - 1)), weights=weights, seed=seed)
     warnings.warn(
         f"gain: {f} is unsteady: at depth {len(layers) - 1} the final log-norm has a spread of "
@@ -243,19 +237,18 @@ def _warn_unsteady(
 
 
 def _crossing(spread: Callable[[int], float], limit: float, guess: float, power: float) -> float:
-    """Return where the spread crosses the limit, by secants between logarithms; it grows about as that power."""
-    at, seen = max(guess, 1.0), 0.0
+    """Return where the spread crosses the limit, by secants between logarithms; it goes about as that power."""
+    at, before = min(max(round(guess), 1), _FARTHEST), None
     for _ in range(12):
-        found = spread(round(at))
-        away = math.log(limit / found)
-        if seen and abs(away) > 1e-9:
-            local = (math.log(found) - seen) / (math.log(round(at)) - math.log(before)) if round(at) != before else power
+        found = spread(at)
+        if before is not None:
+            local = math.log(found / before[1]) / math.log(at / before[0])
             power = math.copysign(min(max(abs(local), 0.25), 3.0), power)
-        before, seen = round(at), math.log(found)
-        nearer = min(max(before * math.exp(away / power), 1.0), _FARTHEST)
-        if abs(nearer - before) < max(0.02 * before, 0.5) or (nearer, before) in ((1.0, 1), (_FARTHEST, _FARTHEST)):
+        factor = min(max((limit / found) ** (1 / power), 0.1), 10.0)  # a first guess may be far off
+        nearer = float(min(max(at * factor, 1.0), _FARTHEST))
+        if abs(nearer - at) < max(0.02 * at, 0.5) or round(nearer) == at:
             return nearer
-        at = nearer
+        at, before = round(nearer), (at, found)
     return at
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradwalk.activations import Activation, Array
+from gradwalk.activations import Activation, Array, Indices
 
 _REACH = 12.0  # standard deviations; the tail beyond weighs 4e-33
 _ORDER = 24
@@ -18,7 +18,7 @@ class Nodes(NamedTuple):
 
     a: Array
     weight: Array
-    panel: Array
+    panel: Indices
 
 
 @lru_cache(maxsize=64)

@@ -45,9 +45,7 @@ def elasticity(activation: str | Activation, q: float) -> float:
     >>> round(elasticity("linear", 3.0), 12)
     1.0
     """
-    variance, _, response = _moments(
-        activations.activation(activation), checks.positive("elasticity", "q", q)
-    )
+    variance, _, response = _moments(activations.activation(activation), checks.positive("elasticity", "q", q))
     return response / variance
 
 

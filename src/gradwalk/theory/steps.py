@@ -38,7 +38,7 @@ def step(
     which leaves a relative error of order 1 / width.
 
     >>> step("relu", 100)
-    Step(drift=-0.7185681..., variance=0.0519425...)
+    Step(drift=-0.71856806..., variance=0.05193999...)
     """
     f = activations.activation(activation)
     n = checks.whole("step", "width", width)
@@ -59,9 +59,7 @@ def _linear(n: int) -> Step:
 
 def _relu(n: int) -> Step:
     active = np.arange(1, n + 1)
-    log_share = (
-        special.gammaln(n + 1) - special.gammaln(active + 1) - special.gammaln(n - active + 1) - n * math.log(2)
-    )
+    log_share = special.gammaln(n + 1) - special.gammaln(active + 1) - special.gammaln(n - active + 1) - n * math.log(2)
     share = np.exp(log_share)
     share /= share.sum()  # given at least one active unit
     means = np.array(special.digamma(active / 2)) + math.log(2 / n)
@@ -135,11 +133,12 @@ def _transform(slope2: Array, weight: Array, n: int, flat: float) -> Callable[[A
     def transform(u: Array) -> Array:
         log_terms = math.log(2 / n) + u[:, None] + log_slope2
         log_root = -0.5 * np.logaddexp(0.0, log_terms)  # ln (1 + 2 t f'^2 / n)^(-1/2), for any t
-        with np.errstate(divide="ignore"):
-            powers = np.exp(n * np.log1p(np.maximum(np.expm1(log_root) @ weight, -1.0)))
-        if all_flat > 0:  # where phi comes down to P(f' = 0), the difference of the powers must not cancel
-            excess = all_flat * np.expm1(n * np.log1p(np.exp(log_root) @ weight / flat))
-            return np.asarray(np.where(powers > 2 * all_flat, powers - all_flat, excess) / (1 - all_flat))
+        excess = np.exp(log_root) @ weight  # phi less its limit P(f' = 0): small without cancellation
+        near_one = np.log1p(np.maximum(np.expm1(log_root) @ weight, -0.9))
+        powers = np.exp(n * np.where(excess + flat > 0.5, near_one, np.log(excess + flat)))
+        if all_flat > 0:  # where phi comes down to its limit, the difference of the powers must not cancel
+            above = all_flat * np.expm1(n * np.log1p(excess / flat))
+            return np.asarray(np.where(powers > 2 * all_flat, powers - all_flat, above) / (1 - all_flat))
         return np.asarray(powers)
 
     return transform

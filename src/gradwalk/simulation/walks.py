@@ -10,17 +10,15 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gradwalk import activations, checks
-from gradwalk.activations import Activation, Array
+from gradwalk.activations import Activation, Array, Indices
 from gradwalk.progress import progress
-from gradwalk.simulate.arena import Arena
-from gradwalk.simulate.dense import DenseSampler
-from gradwalk.simulate.exact import ExactSampler
-from gradwalk.simulate.signal import Signal
+from gradwalk.simulation.arena import Arena
+from gradwalk.simulation.dense import DenseSampler
+from gradwalk.simulation.exact import ExactSampler
+from gradwalk.simulation.signal import Signal
 
-Layers = NDArray[np.int64]
 Job = tuple[int, np.random.SeedSequence]
 
 _SAMPLERS: dict[str, Any] = {"exact": ExactSampler, "dense": DenseSampler}
@@ -37,11 +35,13 @@ class Walks:
 
     log_norm: ln(|delta_d| / |delta_D|). log_variance: ln of the variance of the pre-activations of layer d.
     layers: the d of each column. dead: how many layers were drawn anew because nothing passed them.
+    luck: two control variates of mean 0, from the lengths of the random vectors; 0 where the sampler has none.
     """
 
     log_norm: Array = field(repr=False)
     log_variance: Array = field(repr=False)
-    layers: Layers = field(repr=False)
+    layers: Indices = field(repr=False)
+    luck: Array = field(repr=False)
     dead: int
 
     @property
@@ -81,7 +81,7 @@ def simulate(
 
     All steps are alike: a_0 is random of unit variance, h_0 = f(a_0), the last step includes f'(a_0), and delta_D is
     a random vector. `width` is one number, or depth + 1 of them, input first; `gain` one, or one a layer, layer 1
-    first. Layers in which nothing is active are drawn anew, as in the paper, and counted. `method="dense"` draws the
+    first. Indices in which nothing is active are drawn anew, as in the paper, and counted. `method="dense"` draws the
     matrices. `every=k` keeps every k-th layer of the result, and the last, where all of them would not fit.
 
     >>> walks = simulate("relu", 100, 50, gain=1.4323, walks=200, rng=1)
@@ -99,6 +99,7 @@ def simulate(
     starts = range(0, count, block)
     jobs = list(zip(starts, _seed(rng).spawn(len(starts)), strict=True))
     log_norm, log_variance = (np.empty((count, len(columns))) for _ in range(2))
+    luck = np.empty((count, 2))
 
     def run(jobs: list[Job], advance: Callable[[int], None]) -> int:
         arena, dead = Arena(_arena_bytes(sampler, layers, block)), 0
@@ -107,12 +108,13 @@ def simulate(
             networks = _Networks(sampler(f, weights, arena, seed), layers, gains, advance)
             with np.errstate(divide="ignore"):  # ln 0 in a dead layer, which is then drawn anew
                 dead += networks.walk(log_norm[rows], log_variance[rows], columns)
+            luck[rows] = networks.sampler.luck
         return dead
 
     dead = _in_threads(run, jobs, f"{f} walks", len(jobs) * len(gains))
     if not (np.isfinite(log_norm).all() and np.isfinite(log_variance).all()):
         raise ValueError(f"simulate: the signal or the gradient of {f} leaves what floating point can hold")
-    return Walks(log_norm, log_variance, columns, dead)
+    return Walks(log_norm, log_variance, columns, luck, dead)
 
 
 def _in_threads(run: Callable[..., int], jobs: list[Job], label: str, steps: int) -> int:
@@ -142,16 +144,16 @@ class _Networks:
     and so the only one of a network that fits, is not.
     """
 
-    def __init__(
-        self, sampler: Any, widths: tuple[int, ...], gains: Array, advance: Callable[[int], None]
-    ) -> None:
+    def __init__(self, sampler: Any, widths: tuple[int, ...], gains: Array, advance: Callable[[int], None]) -> None:
         self.sampler, self.widths, self.gains, self.advance = sampler, widths, gains, advance
 
-    def walk(self, log_norm: Array, log_variance: Array, columns: Layers) -> int:
+    def walk(self, log_norm: Array, log_variance: Array, columns: Indices) -> int:
         """Fill in the rows of the block, and return how many of its layers were dead."""
         walks, dead = len(log_norm), 0
-        segments, marks = _segments(self.sampler, self.widths, walks), []
-        below, layers = None, []
+        segments: list[range] = _segments(self.sampler, self.widths, walks)
+        marks: list[tuple[Any, Signal | None]] = []
+        below: Signal | None = None
+        layers: list[Any] = []
         for segment in segments:
             marks.append((self.sampler.mark(), below))
             layers = self._draw(segment, below, walks)
@@ -208,7 +210,7 @@ def _arena_bytes(sampler: Any, widths: tuple[int, ...], walks: int) -> int:
 
 
 def _gains(gain: float | Sequence[float], depth: int) -> Array:
-    if isinstance(gain, Sequence) or hasattr(gain, "__len__"):
+    if isinstance(gain, Sequence | np.ndarray):
         each = [checks.positive("simulate", "gain", g, *checks.GAIN_RANGE) for g in gain]
         if len(each) != depth:
             raise ValueError(f"simulate: gain must be one number or depth={depth} of them, got {len(each)}")
@@ -216,7 +218,7 @@ def _gains(gain: float | Sequence[float], depth: int) -> Array:
     return np.full(depth, checks.positive("simulate", "gain", gain, *checks.GAIN_RANGE))
 
 
-def _columns(depth: int, every: int, walks: int) -> Layers:
+def _columns(depth: int, every: int, walks: int) -> Indices:
     """Return the layers to keep, from D down to 0, both included."""
     columns = np.append(np.arange(depth, 0, -every), 0)
     if walks * len(columns) > _RESULT_CELLS:
@@ -233,8 +235,10 @@ def _block(sampler: Any, widths: tuple[int, ...], walks: int) -> int:
     largest = max(sampler.bytes_a_layer(*pair) for pair in pairwise(widths))
     if largest > _KEPT_BYTES:
         raise ValueError("simulate: matrices of these widths do not fit in memory; use method='exact'")
-    fitting = max(int(_KEPT_BYTES // sum(_layer_bytes(sampler, widths))), int(_LEAST_BYTES // largest))
-    return max(1, min(-(-walks // _THREADS), int(_BLOCK_BYTES // largest), fitting))
+    least = int(_LEAST_BYTES // largest)
+    fitting = max(least, int(_KEPT_BYTES // sum(_layer_bytes(sampler, widths))))
+    shared = max(least, -(-walks // _THREADS))
+    return max(1, min(walks, shared, fitting, int(_BLOCK_BYTES // largest)))
 
 
 def _seed(rng: np.random.Generator | int | None) -> np.random.SeedSequence:

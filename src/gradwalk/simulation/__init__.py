@@ -1,5 +1,5 @@
 """Samples of the walk: `exact`, which never draws a matrix, and `dense`, the literal network, as the reference."""
 
-from gradwalk.simulate.walks import Walks, simulate
+from gradwalk.simulation.walks import Walks, simulate
 
 __all__ = ["Walks", "simulate"]

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradwalk.activations import Activation, Array
-from gradwalk.simulate.arena import Arena
-from gradwalk.simulate.signal import Response, Signal, alive, next_log_scale
+from gradwalk.activations import Activation, Array, Indices
+from gradwalk.simulation.arena import Arena
+from gradwalk.simulation.signal import Response, Signal, alive, next_log_scale
 
 
 class Layer(NamedTuple):
@@ -23,9 +23,9 @@ class Layer(NamedTuple):
 class DenseSampler:
     """Draws the networks of a block of walks layer by layer, matrices and all."""
 
-    def __init__(
-        self, activation: Activation, weights: str, arena: Arena, seed: np.random.SeedSequence
-    ) -> None:
+    luck = 0.0
+
+    def __init__(self, activation: Activation, weights: str, arena: Arena, seed: np.random.SeedSequence) -> None:
         forward, backward = seed.spawn(2)
         self.activation, self.orthogonal, self.arena = activation, weights == "orthogonal", arena
         self._forward, self._backward = np.random.default_rng(forward), np.random.default_rng(backward)
@@ -46,7 +46,7 @@ class DenseSampler:
     def first(self, walks: int, width: int) -> Layer:
         """Return layer 0, whose pre-activations are independent and of unit variance."""
 
-        def draw(rows: Array) -> Array:
+        def draw(rows: Indices) -> Array:
             return self._forward.standard_normal((len(rows), width))
 
         return self._layer(np.empty((walks, 0, 0)), draw, np.zeros(walks))
@@ -55,7 +55,7 @@ class DenseSampler:
         """Return the layer above `below`: a = g W h."""
         matrix = self.arena.take((*below.h.shape[:1], width, below.h.shape[1]), np.float64)
 
-        def draw(rows: Array) -> Array:
+        def draw(rows: Indices) -> Array:
             again = matrix if len(rows) == len(matrix) else np.empty((len(rows), *matrix.shape[1:]))
             self._fill(again)
             if again is not matrix:
@@ -77,7 +77,7 @@ class DenseSampler:
         norm = np.linalg.norm(delta, axis=1)
         return _back(layer.matrix, delta / norm[:, None]), np.log(norm) + layer.response.log_slope
 
-    def _layer(self, matrix: Array, draw: Callable[[Array], Array], log_scale: Array) -> Layer:
+    def _layer(self, matrix: Array, draw: Callable[[Indices], Array], log_scale: Array) -> Layer:
         _, response, dead = alive(self.activation, draw, log_scale)
         return Layer(matrix, log_scale, response, dead)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradwalk.activations import Activation, Array
+from gradwalk.activations import Activation, Array, Indices
 
 # Within these scales f is evaluated as it is, in single precision. Past them it has to be homogeneous there.
 _LOG_SCALES = (-25.0, 25.0)
@@ -60,7 +60,7 @@ def _slope(activation: Activation, a: Array) -> tuple[Array, Array]:
     return slope, log_slope
 
 
-def alive(activation: Activation, draw: Callable[[Array], Array], log_scale: Array) -> tuple[Array, Response, int]:
+def alive(activation: Activation, draw: Callable[[Indices], Array], log_scale: Array) -> tuple[Array, Response, int]:
     """Return x as `draw` gives it, the response to it, and the number of dead layers.
 
     Walks in which the layer is dead, all its f(a) or all its f'(a) being 0, get another draw.

@@ -10,13 +10,15 @@ log-norms carried in double; the rounding of a step, about 1e-7, is far below it
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import digamma
 
-from gradwalk.activations import Activation, Array
-from gradwalk.simulate.arena import Arena
-from gradwalk.simulate.signal import Response, Signal, alive, next_log_scale
+from gradwalk.activations import Activation, Array, Indices
+from gradwalk.simulation.arena import Arena
+from gradwalk.simulation.signal import Response, Signal, alive, next_log_scale
 
 
 class Layer(NamedTuple):
@@ -36,14 +38,17 @@ class Gradient(NamedTuple):
 
 
 class ExactSampler:
-    """Draws the layers of a block of walks one after the other, and takes the gradient back through them."""
+    """Draws the layers of a block of walks one after the other, and takes the gradient back through them.
 
-    def __init__(
-        self, activation: Activation, weights: str, arena: Arena, seed: np.random.SeedSequence
-    ) -> None:
+    `luck` sums, in each walk, ln |x|^2 and ln |xi|^2 over the layers, less their means: where a walk with Gaussian
+    weights ended by chance.
+    """
+
+    def __init__(self, activation: Activation, weights: str, arena: Arena, seed: np.random.SeedSequence) -> None:
         forward, backward = seed.spawn(2)
         self.activation, self.orthogonal, self.arena = activation, weights == "orthogonal", arena
         self._forward, self._backward = _Normals(forward), _Normals(backward)
+        self.luck: Array | float = 0.0
 
     @staticmethod
     def bytes_a_layer(width_in: int, width_out: int) -> int:
@@ -80,6 +85,8 @@ class ExactSampler:
         if self.orthogonal:
             log_factor = self._through_haar(delta, gradient, h)
         else:
+            norms = np.stack([np.vecdot(layer.x, layer.x), np.vecdot(delta, delta)], axis=1)
+            self.luck += np.log(norms) - _log_chi2_mean(h.shape[1])
             squared = _dot(h, h)
             delta += h * _column(gradient.overlap / np.sqrt(squared) - _dot(h, delta) / squared)
             log_factor = -0.5 * math.log(h.shape[1])
@@ -111,7 +118,7 @@ class ExactSampler:
         delta += along * _column(cosine)
         return 0.5 * math.log(max(width_out / n, 1.0))
 
-    def _layer(self, draw: Callable[[Array], Array], log_scale: Array) -> Layer:
+    def _layer(self, draw: Callable[[Indices], Array], log_scale: Array) -> Layer:
         x, (signal, slope, log_slope), dead = alive(self.activation, draw, log_scale)
         keep = self.arena.keep
         kept = Response(Signal(keep(signal.h), signal.log_norm), keep(slope), log_slope)
@@ -165,10 +172,14 @@ class _Normals:
         return values
 
 
+@lru_cache(maxsize=1024)
+def _log_chi2_mean(n: int) -> float:
+    return float(digamma(n / 2)) + math.log(2)
+
+
 def _dot(left: Array, right: Array) -> Array:
-    return np.vecdot(left, right).astype(np.float64)
+    return np.asarray(np.vecdot(left, right), dtype=np.float64)
 
 
 def _column(values: Array) -> Array:
     return values.astype(np.float32)[:, None]
-

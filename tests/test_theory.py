@@ -1,0 +1,230 @@
+"""Drift and variance of the step: closed forms, quadrature, limits, Monte Carlo, and the paper's printed values."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate
+
+import gradwalk as gw
+from gradwalk.theory import steps
+from gradwalk.theory.gaussian import flat_share
+
+WIDTHS = [1, 2, 3, 6, 10, 100, 249, 1000]
+EVERY = """linear relu leaky_relu tanh sigmoid softplus elu selu gelu silu mish erf softsign hard_tanh sin""".split()
+
+
+def mp_linear(n):
+    return mpmath.digamma(mpmath.mpf(n) / 2) + mpmath.log(mpmath.mpf(2) / n), mpmath.psi(1, mpmath.mpf(n) / 2)
+
+
+def mp_relu(n, orthogonal=False):
+    shares = [mpmath.binomial(n, m) for m in range(1, n + 1)]
+    total = mpmath.fsum(shares)
+    half = mpmath.mpf(n) / 2
+    shift = mpmath.digamma(half) if orthogonal else -mpmath.log(mpmath.mpf(2) / n)
+    means = [mpmath.digamma(mpmath.mpf(m) / 2) - shift for m in range(1, n + 1)]
+    spent = mpmath.psi(1, half) if orthogonal else 0
+    drift = mpmath.fsum(s * m for s, m in zip(shares, means, strict=True)) / total
+    within = mpmath.fsum(s * mpmath.psi(1, mpmath.mpf(m) / 2) for m, s in enumerate(shares, 1)) / total
+    return drift, within - spent + mpmath.fsum(s * (m - drift) ** 2 for s, m in zip(shares, means, strict=True)) / total
+
+
+def assert_step(found, expected, rel):
+    assert found.drift == pytest.approx(float(expected[0]), rel=rel)
+    assert found.variance == pytest.approx(float(expected[1]), rel=rel)
+
+
+@pytest.mark.parametrize("n", WIDTHS)
+def test_closed_forms_agree_with_mpmath(n):
+    with mpmath.workdps(40):
+        assert_step(gw.step("linear", n), mp_linear(n), 1e-12)
+        assert_step(gw.step("relu", n), mp_relu(n), 1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 100, 1000])
+def test_orthogonal_relu_is_the_beta_law(n):
+    with mpmath.workdps(40):
+        assert_step(gw.step("relu", n, weights="orthogonal"), mp_relu(n, orthogonal=True), 1e-11)
+
+
+@pytest.mark.parametrize("n", WIDTHS)
+def test_orthogonal_linear_net_does_not_walk(n):
+    assert gw.step("linear", n, weights="orthogonal") == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("name", ["linear", "relu"])
+@pytest.mark.parametrize("n", WIDTHS)
+def test_quadrature_agrees_with_the_closed_forms(name, n):
+    found = steps._by_quadrature(gw.activation(name), n, 1.0)
+    closed = gw.step(name, n)
+    assert found.drift == pytest.approx(closed.drift, rel=1e-9)
+    assert found.variance == pytest.approx(closed.variance, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["tanh", "sigmoid", "softplus", "elu", "selu", "erf", "softsign", "leaky_relu(0.3)"])
+@pytest.mark.parametrize("q", [0.05, 1.0, 4.0])
+def test_quadrature_at_width_one_is_a_plain_integral(name, q):
+    f = gw.activation(name)
+
+    def moment(power):
+        def term(x):
+            slope = float(f.derivative(np.array([math.sqrt(q) * x]))[0])
+            return (2 * math.log(slope)) ** power * math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+
+        halves = (integrate.quad(term, *ends, epsabs=1e-13, epsrel=1e-12)[0] for ends in ((-11, 0), (0, 11)))
+        return sum(halves)
+
+    mean = moment(1)
+    found = gw.step(f, 1, q=q)
+    assert found.drift == pytest.approx(mean + gw.step("linear", 1).drift, rel=1e-9)
+    assert found.variance == pytest.approx(moment(2) - mean**2 + gw.step("linear", 1).variance, rel=1e-9)
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+@pytest.mark.parametrize("name", EVERY)
+def test_quadrature_agrees_with_monte_carlo(name, weights):
+    n, q, count = 7, 0.8, 200_000
+    f, rng = gw.activation(name), np.random.default_rng(EVERY.index(name))
+    slope = f.derivative(math.sqrt(q) * rng.standard_normal((count, n)))
+    xi = rng.standard_normal((count, n))
+    scale = n if weights == "gaussian" else (xi**2).sum(axis=1)
+    z = (slope**2 * xi**2).sum(axis=1) / scale
+    log_z = np.log(z[z > 0])
+    if name == "linear" and weights == "orthogonal":
+        assert np.abs(log_z).max() < 1e-12
+        return
+    found = gw.step(f, n, q=q, weights=weights)
+    mean, variance = log_z.mean(), log_z.var()
+    fourth = ((log_z - mean) ** 4).mean()
+    assert abs(found.drift - mean) < 4 * math.sqrt(variance / len(log_z))
+    assert abs(found.variance - variance) < 4 * math.sqrt((fourth - variance**2) / len(log_z))
+
+
+def test_wide_layers_approach_the_infinite_width_limit():
+    for name in ("tanh", "gelu", "selu"):
+        limit = math.log(gw.chi(name, 0.7))
+        gaps = [gw.step(name, n, q=0.7).drift - limit for n in (100, 1000, 10000)]
+        assert gaps[1] == pytest.approx(gaps[0] / 10, rel=0.05)
+        assert gaps[2] == pytest.approx(gaps[1] / 10, rel=0.05)
+
+
+def test_step_of_a_neutral_activation_does_not_depend_on_q():
+    assert gw.step("leaky_relu(0.2)", 30, q=0.01) == gw.step("leaky_relu(0.2)", 30, q=100.0)
+
+
+def test_values_that_the_documents_print():
+    assert gw.gain("relu", 6) == pytest.approx(1.8489, abs=5e-5)
+    assert gw.gain("relu", 10) == pytest.approx(1.6492, abs=5e-5)
+    assert gw.gain("relu", 100) == pytest.approx(1.43230, abs=5e-6)
+    assert gw.gain("linear", 100) == pytest.approx(1.005029, abs=5e-7)
+    assert gw.gain("relu", 6, formula="paper") == pytest.approx(1.9737, abs=5e-5)
+    assert gw.gain("relu", 10, formula="paper") == pytest.approx(1.6561, abs=5e-5)
+    assert gw.gain("relu", 100, formula="paper") == pytest.approx(1.43171, abs=5e-6)
+    assert gw.gain("linear", 100, formula="paper") == pytest.approx(1.005013, abs=5e-7)
+
+
+def test_paper_formulas_are_as_printed_small_widths_included():
+    assert gw.gain("relu", 3, formula="paper") == math.sqrt(2) * math.exp(1.2 / (6 - 2.4))
+    assert gw.gain("linear", 7, formula="paper") == math.exp(1 / 14)
+    assert gw.step("relu", 3, formula="paper").variance == 5 / 2
+    assert gw.step("linear", 50, formula="paper") == (-1 / 50, 1 / 100)
+
+
+def test_erratum_1_the_variance_of_ln_z_is_four_times_the_printed_one():
+    exact, printed = gw.step("linear", 100), gw.step("linear", 100, formula="paper")
+    assert exact.variance == pytest.approx(0.02020, abs=5e-6)
+    assert exact.variance / printed.variance == pytest.approx(4, rel=0.02)
+
+
+def test_erratum_2_the_leading_order_of_relu_is_two_and_a_half():
+    for n in (1000, 4000):
+        assert (gw.step("relu", n).drift + math.log(2)) * n == pytest.approx(-2.5, rel=0.01)
+
+
+def test_elasticity_is_the_logarithmic_slope_of_the_q_map():
+    for name in ("tanh", "gelu", "softplus", "elu"):
+        for q in (0.01, 1.0, 30.0):
+            slope = math.log(gw.q_map(name, q * 1.001) / gw.q_map(name, q / 1.001)) / math.log(1.001**2)
+            assert gw.elasticity(name, q) == pytest.approx(slope, abs=1e-6)
+
+
+def test_q_map_and_chi_of_known_integrals():
+    for q in (0.1, 1.0, 10.0):
+        assert gw.q_map("relu", q, 1.3) == pytest.approx(1.69 * q / 2, rel=1e-12)
+        assert gw.q_map("erf", q) == pytest.approx(2 / math.pi * math.asin(2 * q / (1 + 2 * q)), rel=1e-12)
+        assert gw.q_map("sin", q) == pytest.approx((1 - math.exp(-2 * q)) / 2, rel=1e-12)
+        assert gw.chi("erf", q) == pytest.approx(4 / math.pi / math.sqrt(1 + 4 * q), rel=1e-12)
+
+
+def test_fixed_point_is_one_and_is_told_where_there_is_none():
+    for name, g in (("tanh", 1.3), ("selu", 1.0), ("sigmoid", 3.0)):
+        q = gw.fixed_point(name, g)
+        assert gw.q_map(name, q, g) == pytest.approx(q, rel=1e-9)
+    assert gw.fixed_point("selu", 1.0) == pytest.approx(1.0, rel=1e-6)  # what selu was made for
+    with pytest.raises(ValueError, match="no fixed point between"):
+        gw.fixed_point("tanh", 0.9)
+    with pytest.raises(ValueError, match="relu hands every variance on alike"):
+        gw.fixed_point("relu", 1.4)
+
+
+def test_kinds_are_those_of_the_design():
+    kinds = {name: gw.kind(name) for name in EVERY}
+    assert {name for name, each in kinds.items() if each == "neutral"} == {"linear", "relu", "leaky_relu"}
+    assert {name for name, each in kinds.items() if each == "unsteady"} == {"gelu", "silu", "mish"}
+
+
+def test_kind_is_computed_and_not_listed():
+    assert gw.kind(gw.Activation("anonymous", lambda a: 3 * a, lambda a: np.full_like(a, 3.0))) == "neutral"
+    assert gw.kind(gw.Activation("cube", lambda a: a**3, lambda a: 3 * a**2)) == "unsteady"
+
+
+def test_share_of_flat_units_is_exact():
+    assert flat_share(gw.activation("relu"), 2.0) == pytest.approx(0.5, rel=1e-12)
+    assert flat_share(gw.activation("hard_tanh"), 4.0) == pytest.approx(math.erfc(0.5 / math.sqrt(2)), rel=1e-12)
+    assert flat_share(gw.activation("tanh"), 4.0) == 0.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    name=st.sampled_from(EVERY),
+    n=st.integers(1, 100_000),
+    log_q=st.floats(-12, 8),
+    weights=st.sampled_from(["gaussian", "orthogonal"]),
+)
+def test_step_is_always_finite(name, n, log_q, weights):
+    drift, variance = gw.step(name, n, q=math.exp(log_q), weights=weights)
+    assert math.isfinite(drift)
+    assert 0 <= variance < math.inf
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: gw.step("relu", 0), "step: width must be at least 1, got width=0"),
+        (lambda: gw.step("relu", 10**9), "step: width must be at most"),
+        (lambda: gw.step("tanh", 10), "step: the step of tanh depends on the variance"),
+        (lambda: gw.step("tanh", 10, q=-1.0), "step: q must be positive and finite, got q=-1.0"),
+        (lambda: gw.step("tanh", 10, q=math.nan), "step: q must be positive and finite, got q=nan"),
+        (lambda: gw.step("tanh", 10, q=1e12), "the pre-activation variance must be at most"),
+        (lambda: gw.step("relu", 10, weights="uniform"), 'weights must be "gaussian" or "orthogonal"'),
+        (lambda: gw.step("relu", 10, formula="guess"), 'formula must be "exact" or "paper"'),
+        (lambda: gw.step("tanh", 10, q=1.0, formula="paper"), "the paper prints no formula for tanh"),
+        (lambda: gw.chi("tanh", 0.0), "chi: q must be positive"),
+        (lambda: gw.q_map("tanh", 1.0, math.inf), "q_map: gain must be positive and finite"),
+    ],
+)
+def test_bad_input_gets_one_sentence(call, said):
+    with pytest.raises(ValueError, match="^.*: ") as error:
+        call()
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("width", [2.5, "wide", None, True, [3]])
+def test_a_width_that_is_no_whole_number_is_a_type_error(width):
+    with pytest.raises(TypeError, match="step: width must be a whole number"):
+        gw.step("relu", width)
