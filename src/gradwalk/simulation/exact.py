@@ -140,13 +140,12 @@ class _Normals:
         self._ready = np.empty(0, dtype=np.float32)
 
     def mark(self) -> Any:
-        """Return where the numbers stand; what is ready is dropped, so that rewind() finds the same numbers."""
-        self._ready = self._ready[:0]
-        return self.bits.state
+        """Return where the numbers stand, those made ready included."""
+        return self.bits.state, self._ready.copy()
 
     def rewind(self, mark: Any) -> None:
-        self._ready = self._ready[:0]
-        self.bits.state = mark
+        """Go back to where mark() was called; once for each mark, since what was ready is given out again."""
+        self.bits.state, self._ready = mark
 
     def draw(self, rows: int, columns: int) -> Array:
         """Return a fresh array of normal numbers, the caller's to write into."""

@@ -44,6 +44,8 @@ def respond(activation: Activation, x: Array, log_scale: Array) -> Response:
         moved = log_scale - held
         _require_homogeneous(activation, a[moved != 0], h[moved != 0])
         log_norm += moved
+    if not log_norm.max() < np.inf:
+        raise ValueError(f"simulate: the signal of {activation} leaves what floating point can hold")
     return Response(Signal(h, log_norm), *_slope(activation, a))
 
 
@@ -88,9 +90,8 @@ def next_log_scale(below: Signal, gain: float) -> Array:
 
 
 def _require_homogeneous(activation: Activation, a: Array, h: Array) -> None:
-    double = np.asarray(activation.f(2 * a))
-    growth = float(np.linalg.norm(double)) / max(float(np.linalg.norm(h)), 1e-300)
-    if not math.isclose(growth, 2.0, rel_tol=1e-3):
+    once, twice = float(np.linalg.norm(h)), float(np.linalg.norm(activation.f(2 * a)))
+    if not math.isclose(twice, 2 * once, rel_tol=1e-3):
         raise ValueError(
             f"simulate: the signal of {activation} leaves the scales from 1e-10 to 1e10, where it does not "
             "grow in proportion; choose a gain nearer to the unbiased one"

@@ -102,11 +102,11 @@ def simulate(
     luck = np.empty((count, 2))
 
     def run(jobs: list[Job], advance: Callable[[int], None]) -> int:
-        arena, dead = Arena(_arena_bytes(sampler, layers, block)), 0
+        arena, dead = Arena(min(int(_KEPT_BYTES), block * sum(_layer_bytes(sampler, layers)))), 0
         for start, seed in jobs:
             rows = slice(start, start + block)
             networks = _Networks(sampler(f, weights, arena, seed), layers, gains, advance)
-            with np.errstate(divide="ignore"):  # ln 0 in a dead layer, which is then drawn anew
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # looked for, and told, elsewhere
                 dead += networks.walk(log_norm[rows], log_variance[rows], columns)
             luck[rows] = networks.sampler.luck
         return dead
@@ -204,11 +204,6 @@ def _segments(sampler: Any, widths: tuple[int, ...], walks: int) -> list[range]:
     return [range(*pair) for pair in pairwise([*edges, len(widths) - 1])]
 
 
-def _arena_bytes(sampler: Any, widths: tuple[int, ...], walks: int) -> int:
-    sizes = _layer_bytes(sampler, widths)
-    return walks * max(sum(sizes[d] for d in segment) for segment in _segments(sampler, widths, walks))
-
-
 def _gains(gain: float | Sequence[float], depth: int) -> Array:
     if isinstance(gain, Sequence | np.ndarray):
         each = [checks.positive("simulate", "gain", g, *checks.GAIN_RANGE) for g in gain]
@@ -222,10 +217,10 @@ def _columns(depth: int, every: int, walks: int) -> Indices:
     """Return the layers to keep, from D down to 0, both included."""
     columns = np.append(np.arange(depth, 0, -every), 0)
     if walks * len(columns) > _RESULT_CELLS:
-        least = -(-walks * depth // (_RESULT_CELLS - 2 * walks)) if 2 * walks < _RESULT_CELLS else depth
+        room = _RESULT_CELLS // walks - 2
+        advice = f"keep fewer layers with every={-(-depth // room)} or " if room > 0 else ""
         raise ValueError(
-            f"simulate: {walks:,} walks of {len(columns):,} layers do not fit in memory; "
-            f"keep fewer layers with every={least:,} or ask for fewer walks"
+            f"simulate: {walks} walks of {len(columns)} layers do not fit in memory; {advice}ask for fewer walks"
         )
     return columns
 

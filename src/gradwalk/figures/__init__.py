@@ -1,0 +1,83 @@
+"""The figures of the paper, one module each: `compute` runs what the figure shows, `draw` draws it from its table.
+
+A table is written as CSV beside the picture, so that a figure redraws without simulating again. matplotlib is imported
+where something is drawn, and only its objects are used: no pyplot, no global state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from gradwalk import checks
+from gradwalk.activations import Array
+from gradwalk.figures.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NAMES = ("fig1", "fig2")
+ENDINGS = (".png", ".pdf", ".svg")
+
+# Okabe and Ito's hues, which colour-blind readers tell apart; line styles and markers differ as well.
+BLACK, GREY, RED, GREEN, BLUE = "#000000", "#999999", "#D55E00", "#009E73", "#0072B2"
+
+_UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
+
+
+class FigureModule(Protocol):
+    """What the module of a figure offers."""
+
+    def compute(self, seed: int) -> Table: ...
+
+    def draw(self, table: Table) -> Figure: ...
+
+    def summary(self, table: Table) -> list[tuple[str, str]]: ...
+
+
+def figure_module(name: str) -> FigureModule:
+    """Return the module of the figure of that name."""
+    return cast(FigureModule, import_module(f"gradwalk.figures.{checks.one_of('figures', 'figure', name, NAMES)}"))
+
+
+def canvas(rows: int, columns: int, size: tuple[float, float], **sharing: Any) -> tuple[Figure, Any]:
+    """Return an empty figure of that size in inches and its panels, a rows x columns array of axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False, **sharing)
+    for panel in panels.flat:
+        panel.spines[["top", "right"]].set_visible(False)
+    return figure, panels
+
+
+def plot_walks(panel: Axes, travelled: Array, log_norm: Array) -> None:
+    """Draw walks, one a row, against the layers travelled back, in blues that can be told apart."""
+    for index, walk in enumerate(log_norm):
+        panel.plot(travelled, walk, color=BLUE, alpha=0.25 + 0.5 * (index % 3 == 0), linewidth=0.6)
+    panel.set_ylabel(r"$\ln\,|\delta_d|/|\delta_D|$")
+    panel.set_xlim(float(travelled[0]), float(travelled[-1]))
+
+
+def zero_line(panel: Axes, color: str, label: str | None = None) -> None:
+    """Draw the line at 0, where an unbiased walk has its mean."""
+    panel.axhline(0.0, color=color, linewidth=1.2, label=label)
+
+
+def save(figure: Figure, paths: Sequence[Path]) -> None:
+    """Write the figure to each path, in the format of its ending; the same figure gives the same bytes."""
+    import matplotlib
+
+    with matplotlib.rc_context({"svg.hashsalt": "gradwalk"}):
+        for path in paths:
+            figure.savefig(path, dpi=180, metadata=_UNDATED[ending(path)])
+
+
+def ending(path: Path) -> str:
+    """Return the ending of the path if it is one that can be drawn, or say which can."""
+    if path.suffix.lower() not in ENDINGS:
+        raise ValueError(f"figures: a figure is written as {', '.join(ENDINGS)}, got {path.name!r}")
+    return path.suffix.lower()

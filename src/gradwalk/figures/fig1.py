@@ -1,0 +1,108 @@
+"""Figure 1: walks of a linear network, their mean, and their variance against the prediction (N = 100, D = 500)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradwalk.figures import BLUE, GREY, RED, canvas, plot_walks, zero_line
+from gradwalk.figures.table import Table
+from gradwalk.gains import gain
+from gradwalk.simulation import simulate
+from gradwalk.theory import step
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def compute(seed: int = 0, *, width: int = 100, depth: int = 500, walks: int = 1000, shown: int = 60) -> Table:
+    """Return mean, standard error and variance over the walks at each layer, and `shown` of the walks themselves.
+
+    printed is d / (2 N), eq. 13, the variance of the log-norm (of ln z it is four times that); exact is d times
+    trigamma(N / 2) / 4.
+    """
+    g = gain("linear", width, formula="paper")  # eq. 12
+    log_norm = simulate("linear", width, depth, gain=g, walks=walks, rng=seed).log_norm
+    travelled = np.arange(depth + 1.0)
+    variance = log_norm.var(axis=0, ddof=1)
+    columns = {
+        "travelled": travelled,
+        "mean": log_norm.mean(axis=0),
+        "standard_error": np.sqrt(variance / walks),
+        "variance": variance,
+        "printed": travelled * step("linear", width, formula="paper").variance,
+        "exact": travelled * step("linear", width).variance / 4,
+    }
+    samples = {f"walk_{index + 1}": walk for index, walk in enumerate(log_norm[:shown])}
+    return Table(columns | samples, {"width": width, "depth": depth, "walks": walks, "gain": g, "seed": seed})
+
+
+def draw(table: Table) -> Figure:
+    """Return the three panels: sample walks, their mean, their variance."""
+    figure, panels = canvas(3, 1, (6.4, 8.0), sharex=True)
+    samples, mean, variance = panels[:, 0]
+    _draw_samples(samples, table)
+    _draw_mean(mean, table)
+    _draw_variance(variance, table)
+    figure.align_ylabels()
+    return figure
+
+
+def summary(table: Table) -> list[tuple[str, str]]:
+    """Return the numbers that matter: does the mean stay at 0, does the variance grow as predicted."""
+    facts, measured = table.facts, slope(table)
+    mean, error = table["mean"][-1], table["standard_error"][-1]
+    width, depth = int(facts["width"]), int(facts["depth"])
+    return [
+        (f"gain, eq. 12, N = {width}", f"{facts['gain']:.6f}"),
+        (f"mean log-norm after {depth} layers", f"{mean:+.3f} ± {error:.3f} (predicted 0)"),
+        ("variance a layer, measured", f"{measured:.6f} ± {slope_error(table):.6f}"),
+        ("variance a layer, 1/(2N), eq. 13", f"{1 / (2 * width):.6f} (measured is {measured * 2 * width:.3f} of it)"),
+        ("variance a layer, exact", f"{table['exact'][-1] / depth:.6f}"),
+    ]
+
+
+def slope(table: Table) -> float:
+    """Return the variance a layer, as the whole way gives it."""
+    return float(table["variance"][-1] / table.facts["depth"])
+
+
+def slope_error(table: Table) -> float:
+    """Return the standard error of `slope`: of a normal variance, sqrt(2 / (walks - 1)) of it."""
+    return slope(table) * math.sqrt(2 / (table.facts["walks"] - 1))
+
+
+def _draw_samples(panel: Axes, table: Table) -> None:
+    facts = table.facts
+    walks = np.array([column for name, column in table.columns.items() if name.startswith("walk_")])
+    plot_walks(panel, table["travelled"], walks)
+    panel.set_title(
+        f"Linear network, N = {facts['width']:.0f}, D = {facts['depth']:.0f}, g = {facts['gain']:.6f}: "
+        f"{len(walks)} of {facts['walks']:.0f} walks",
+        fontsize=10,
+    )
+
+
+def _draw_mean(panel: Axes, table: Table) -> None:
+    x, mean, error = table["travelled"], table["mean"], table["standard_error"]
+    panel.fill_between(x, mean - 2 * error, mean + 2 * error, color=BLUE, alpha=0.2, linewidth=0, label="± 2 s.e.")
+    panel.plot(x, mean, color=BLUE, label=f"mean of {table.facts['walks']:.0f} walks")
+    zero_line(panel, RED, "predicted: 0")
+    reach = 1.6 * float(np.abs(np.concatenate([mean - 2 * error, mean + 2 * error])).max())
+    panel.set_ylim(-reach, reach)
+    panel.set_ylabel("mean")
+    panel.legend(loc="upper left", ncols=3, fontsize=8, frameon=False)
+
+
+def _draw_variance(panel: Axes, table: Table) -> None:
+    x = table["travelled"]
+    panel.plot(x, table["variance"], color=BLUE, label="variance over the walks")
+    panel.plot(x, table["printed"], color=RED, linestyle="--", label="d / (2N), eq. 13")
+    panel.plot(x, table["exact"], color=GREY, linestyle=":", linewidth=2, label="exact: d trigamma(N/2) / 4")
+    panel.set_ylabel("variance")
+    panel.set_xlabel("layers travelled back, d")
+    panel.set_ylim(bottom=0)
+    panel.legend(loc="upper left", fontsize=8, frameon=False)

@@ -1,0 +1,275 @@
+"""The command line: what it prints, the files it writes, and one line for whatever goes wrong."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import gradwalk
+from gradwalk import cli
+from gradwalk.figures import fig1, fig2, table
+
+COMMANDS = (cli.root, cli.gain, cli.walk, cli.reproduce)
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(cli.app(), list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def failure(capsys, *arguments: str) -> str:
+    """The one line on stderr of a command that must fail with exit code 2."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(list(arguments))
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (2, "")
+    assert err.startswith("gradwalk: ")
+    assert err.count("\n") == 1
+    return err.removeprefix("gradwalk: ").rstrip("\n")
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def quick(monkeypatch) -> None:
+    """Figures small enough for a test."""
+    whole1, whole2 = fig1.compute, fig2.compute
+    monkeypatch.setattr(fig1, "compute", lambda seed: whole1(seed, width=10, depth=8, walks=20, shown=3))
+    small = {"widths": (10, 20), "points": 3, "width": 10, "depth": 5, "walks": (10, 10)}
+    monkeypatch.setattr(fig2, "compute", lambda seed: whole2(seed, **small))
+
+
+def test_gain_prints_gain_scale_and_step() -> None:
+    printed = run("gain", "relu", "--width", "100")
+    step = gradwalk.step("relu", 100)
+    for number in (gradwalk.gain("relu", 100), gradwalk.gain("relu", 100) / 10, step.drift, step.variance):
+        assert f"{number:.6f}" in printed
+    assert max(map(len, printed.splitlines())) <= 80
+
+
+def test_a_sampled_gain_carries_its_standard_error_spread_and_kind() -> None:
+    printed = run("gain", "tanh", "--width", "20", "--depth", "10")
+    found = gradwalk.solve_gain("tanh", 20, 10)
+    assert f"{found.value:.6f} ± {found.standard_error:.6f}" in printed
+    assert f"{found.spread:.3f}" in printed
+    assert "steady" in printed
+
+
+def test_gain_as_json_is_one_object_with_the_librarys_numbers() -> None:
+    answer = json.loads(run("gain", "relu", "--width", "50", "--formula", "paper", "--json"))
+    assert answer["gain"] == gradwalk.gain("relu", 50, formula="paper")
+    assert answer["drift"] == gradwalk.step("relu", 50, formula="paper").drift
+    assert answer["standard_error"] is None
+
+
+def test_several_widths_need_no_depth() -> None:
+    answer = json.loads(run("gain", "relu", "--width", "30,20,10", "--json"))
+    assert answer["gain"] == gradwalk.gain("relu", [30, 20, 10])
+    assert answer["depth"] == 2
+    assert answer["weight_std"] == pytest.approx([answer["gain"] / 30**0.5, answer["gain"] / 20**0.5])
+
+
+def test_orthogonal_weights_are_passed_on() -> None:
+    answer = json.loads(run("gain", "linear", "--width", "30", "--weights", "orthogonal", "--json"))
+    assert answer["gain"] == 1.0
+
+
+def test_an_unsteady_gain_is_told_in_one_plain_line_on_stderr() -> None:
+    result = CliRunner().invoke(cli.app(), ["gain", "gelu", "--width", "20", "--depth", "60", "--json"])
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["kind"] == "unsteady"
+    assert result.stderr.startswith("gradwalk: gain: gelu is unsteady")
+    assert result.stderr.count("\n") == 1
+
+
+def test_walk_prints_the_samples_of_the_library() -> None:
+    answer = json.loads(run("walk", "relu", "--width", "20", "--depth", "30", "--walks", "50", "--seed", "4", "--json"))
+    walks = gradwalk.simulate("relu", 20, 30, gain=gradwalk.gain("relu", 20), walks=50, rng=4)
+    assert answer["gain"] == pytest.approx(gradwalk.gain("relu", 20), rel=1e-12)
+    assert answer["mean"] == pytest.approx(walks.mean, abs=1e-9)
+    assert answer["spread"] == pytest.approx(walks.spread)
+    assert [at["layer"] for at in answer["layers"]] == [30, 22, 15, 8, 0]
+    assert all(at["p5"] <= at["mean"] <= at["p95"] for at in answer["layers"])
+
+
+def test_walk_prints_a_table_within_80_columns() -> None:
+    printed = run(
+        "walk", "tanh", "--width", "20", "--depth", "8", "--gain", "1.2", "--walks", "30", "--method", "dense"
+    )
+    assert "tanh, depth 8, 30 walks" in printed
+    assert re.search(r"layer +mean log-norm +5 % +95 %", printed)
+    assert max(map(len, printed.splitlines())) <= 80
+
+
+def test_one_walk_has_no_spread_and_stays_valid_json() -> None:
+    answer = json.loads(run("walk", "linear", "--width", "5,4,3", "--walks", "1", "--json"))
+    assert (answer["spread"], answer["standard_error"]) == (None, None)
+
+
+@pytest.mark.parametrize(("activation", "ending"), [("relu", "png"), ("tanh", "pdf"), ("linear", "svg")])
+def test_walk_draws_in_the_format_of_the_ending(tmp_path: Path, activation: str, ending: str) -> None:
+    path = tmp_path / f"walk.{ending}"
+    run("walk", activation, "--width", "10", "--depth", "5", "--gain", "1.1", "--walks", "9", "--out", str(path))
+    start = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}[ending]
+    assert path.read_bytes().startswith(start)
+
+
+def test_the_predicted_band_is_that_of_the_samples() -> None:
+    layers = (40, 20, 30, 10)
+    mean, sd = cli._predicted("relu", layers, 1.3, "gaussian")
+    walks = gradwalk.simulate("relu", layers, gain=1.3, walks=4000, rng=0)
+    errors = sd[1:] / 4000**0.5
+    assert (abs(walks.log_norm.mean(axis=0)[1:] - mean[1:]) < 4 * errors).all()
+    assert walks.log_norm.std(axis=0)[1:] == pytest.approx(sd[1:], rel=0.06)
+    assert cli._predicted("tanh", layers, 1.3, "gaussian") is None
+
+
+@pytest.mark.usefixtures("quick")
+def test_reproduce_writes_all_figures_and_their_tables(tmp_path: Path) -> None:
+    printed = run("reproduce", "--out", str(tmp_path / "new" / "figures"), "--seed", "3")
+    written = {path.name for path in (tmp_path / "new" / "figures").iterdir()}
+    assert written == {f"{name}.{ending}" for name in ("fig1", "fig2") for ending in ("csv", "png", "pdf")}
+    assert table.read(tmp_path / "new" / "figures" / "fig1.csv").facts["seed"] == 3
+    assert "mean log-norm after 8 layers" in printed
+    assert "tanh: serviceable g" in printed
+
+
+@pytest.mark.usefixtures("quick")
+def test_redraw_uses_the_table_and_computes_nothing(tmp_path: Path, monkeypatch) -> None:
+    run("reproduce", "fig1", "--out", str(tmp_path))
+    before = (tmp_path / "fig1.png").read_bytes()
+    (tmp_path / "fig1.png").unlink()
+    monkeypatch.setattr(fig1, "compute", None)
+    run("reproduce", "fig1", "--out", str(tmp_path), "--redraw")
+    assert (tmp_path / "fig1.png").read_bytes() == before
+    assert not (tmp_path / "fig2.png").exists()
+
+
+def test_activations_lists_all_with_kind_and_slope() -> None:
+    rows = [line.split() for line in run("activations").splitlines()]
+    assert ["tanh", "steady", "1"] in rows
+    assert ["gelu", "unsteady", "0.5"] in rows
+    assert len(rows) - 1 >= len(gradwalk.activations.names())
+
+
+def test_no_command_prints_the_help() -> None:
+    assert "gradwalk gain relu --width 100" in run()
+
+
+@pytest.mark.parametrize("command", COMMANDS[1:], ids=lambda command: command.__name__)
+def test_help_of_a_command_shows_its_examples(command) -> None:
+    shown = " ".join(run(command.__name__, "--help").split())
+    examples = re.findall(r"`(gradwalk .+)`", command.__doc__)
+    assert examples
+    assert all(example in shown for example in examples)
+
+
+@pytest.mark.usefixtures("quick")
+def test_every_example_in_the_help_runs(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in COMMANDS:
+        for example in re.findall(r"`gradwalk (.+)`", command.__doc__):
+            run(*shlex.split(example))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("gain rellu --width 3", "activation: unknown activation 'rellu'; did you mean 'relu'?"),
+        ("gain relu --width 0", "gain: width must be at least 1, got width=0"),
+        ("gain relu --width ten", "--width: one whole number, or several with commas between, got 'ten'"),
+        ("gain tanh --width 10", "gain: the gain of tanh depends on depth, which is missing; pass depth="),
+        ("gain relu --width 9 --weights odd", 'must be "gaussian" or "orthogonal", got weights=\'odd\''),
+        ("gain relu", "--width"),
+        ("gain relu --width 9 --colour red", "--colour"),
+        ("gaim relu", "gaim"),
+        ("walk relu --width 9 --depth 3 --walks 0", "simulate: walks must be at least 1, got walks=0"),
+        ("walk relu --width 9 --depth 3 --gain -1", "simulate: gain must be positive and finite, got gain=-1.0"),
+        ("walk relu --width 9 --depth 3 --out walk.bmp", "figures: a figure is written as .png, .pdf, .svg"),
+        ("reproduce fig9", 'reproduce: figure must be "fig1" or "fig2" or "all", got figure=\'fig9\''),
+        ("reproduce fig1 --seed -1", "reproduce: seed must be at least 0, got seed=-1"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(capsys, arguments: str, sentence: str) -> None:
+    assert sentence in failure(capsys, *arguments.split())
+
+
+def test_an_unwritable_place_is_told_before_anything_is_sampled(capsys, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(gradwalk, "simulate", None)
+    monkeypatch.setattr(fig1, "compute", None)
+    file = tmp_path / "file"
+    file.touch()
+    walk = ("walk", "relu", "--width", "9", "--depth", "3", "--out")
+    assert "Not a directory" in failure(capsys, *walk, str(file / "walk.png"))
+    assert "No such file" in failure(capsys, *walk, str(tmp_path / "none" / "walk.png"))
+    assert "cannot use" in failure(capsys, "reproduce", "fig1", "--out", str(file))
+    assert "fig1.csv" in failure(capsys, "reproduce", "fig1", "--out", str(tmp_path), "--redraw")
+
+
+def test_an_error_of_ours_keeps_its_traceback(monkeypatch) -> None:
+    def broken(*_: object, **__: object) -> float:
+        raise AssertionError("a bug")
+
+    monkeypatch.setattr(gradwalk, "gain", broken)
+    with pytest.raises(AssertionError, match="a bug"):
+        cli.main(["gain", "relu", "--width", "9"])
+
+
+def test_ctrl_c_exits_130_with_one_line(capsys, monkeypatch) -> None:
+    def interrupted(*_: object, **__: object) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gradwalk, "gain", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["gain", "relu", "--width", "9"])
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "gradwalk: interrupted\n"
+
+
+def test_the_installed_command_prints_its_version() -> None:
+    command = Path(sys.executable).parent / "gradwalk"
+    done = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"gradwalk {gradwalk.__version__}\n", "")
+
+
+def test_the_installed_command_fails_without_a_traceback() -> None:
+    command = Path(sys.executable).parent / "gradwalk"
+    done = subprocess.run([command, "gain", "relu", "--width", "0"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "gradwalk: gain: width must be at least 1, got width=0\n"
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich", "matplotlib"])
+def test_a_missing_extra_names_what_installs_it(missing: str) -> None:
+    done = python(f"""
+import importlib.machinery, sys
+
+class Hidden(importlib.machinery.PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.partition(".")[0] == {missing!r} else super().find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(importlib.machinery.PathFinder)] = Hidden
+from gradwalk.cli import main
+main(["--version"])
+""")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"gradwalk: the command line needs {missing}: pip install 'gradwalk[experiments]'\n"
+
+
+def test_matplotlib_is_loaded_only_where_a_figure_is_drawn() -> None:
+    done = python("""
+import sys
+from gradwalk import cli
+cli.app()(["gain", "relu", "--width", "9"], standalone_mode=False)
+assert "matplotlib" not in sys.modules
+""")
+    assert done.returncode == 0, done.stderr

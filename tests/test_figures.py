@@ -1,0 +1,183 @@
+"""The tables of the figures bear the paper's claims out, and the pictures show what they must."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+from gradwalk import figures
+from gradwalk.figures import GREEN, RED, fig1, fig2, table
+from gradwalk.figures.table import Table
+
+
+@pytest.fixture(scope="module")
+def walks() -> Table:
+    return fig1.compute(3, width=40, depth=100, walks=400, shown=20)
+
+
+@pytest.fixture(scope="module")
+def gains() -> Table:
+    return fig2.compute(5, widths=(10, 30, 100), points=9, width=100, depth=200, walks=(100, 60))
+
+
+def lines(panel: Axes, color: str) -> list[tuple[object, str]]:
+    """The level and the style of the horizontal lines of that colour across the panel."""
+    return [
+        (line.get_ydata()[0], line.get_linestyle())
+        for line in panel.get_lines()
+        if to_hex(line.get_color()).upper() == color and len(line.get_xdata()) == 2
+    ]
+
+
+def drawn(figure: Figure) -> list[np.ndarray]:
+    return [line.get_xydata() for panel in figure.axes for line in panel.get_lines()]
+
+
+@pytest.mark.parametrize(("module", "data"), [(fig1, "walks"), (fig2, "gains")])
+def test_a_figure_redraws_from_its_csv_alone(module, data, tmp_path: Path, request, monkeypatch) -> None:
+    computed = request.getfixturevalue(data)
+    table.write(computed, tmp_path / "data.csv")
+    again = table.read(tmp_path / "data.csv")
+    assert again.facts == computed.facts
+    assert list(again.columns) == list(computed.columns)
+    for name in computed.columns:
+        np.testing.assert_array_equal(again[name], computed[name])
+    monkeypatch.setattr(module, "simulate", None)  # drawing must not simulate
+    first, second = drawn(module.draw(computed)), drawn(module.draw(again))
+    assert len(first) == len(second) > 3
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert module.summary(again) == module.summary(computed)
+
+
+def test_the_csv_is_plain_numbers_under_named_columns(walks: Table, tmp_path: Path) -> None:
+    table.write(walks, tmp_path / "data.csv")
+    comments = len(walks.facts)
+    read = np.genfromtxt(tmp_path / "data.csv", delimiter=",", names=True, skip_header=comments)
+    np.testing.assert_array_equal(read["variance"], walks["variance"])
+
+
+def test_the_mean_of_the_linear_walk_stays_at_0(walks: Table) -> None:
+    off = walks["mean"][1:] / walks["standard_error"][1:]
+    assert np.abs(off).max() < 4
+
+
+def test_the_variance_of_the_linear_walk_grows_as_predicted(walks: Table) -> None:
+    exact = walks["exact"][-1] / walks.facts["depth"]
+    assert abs(fig1.slope(walks) - exact) < 3 * fig1.slope_error(walks)
+    assert fig1.slope_error(walks) < 0.1 * exact
+    np.testing.assert_allclose(walks["printed"], walks["travelled"] / 80)  # d / (2 N), eq. 13
+    np.testing.assert_allclose(walks["exact"], walks["printed"], rtol=0.03)
+
+
+def test_figure_1_has_walks_a_mean_at_zero_and_both_variances(walks: Table) -> None:
+    samples, mean, variance = fig1.draw(walks).axes
+    assert len(samples.get_lines()) == 20
+    assert "20 of 400 walks" in samples.get_title()
+    assert (0.0, "-") in lines(mean, RED)
+    assert len(mean.collections) == 1  # the band
+    assert [text.get_text() for text in variance.get_legend().get_texts()] == [
+        "variance over the walks",
+        "d / (2N), eq. 13",
+        "exact: d trigamma(N/2) / 4",
+    ]
+    assert len({line.get_linestyle() for line in variance.get_lines()}) == 3  # hue is not the only cue
+    assert variance.get_xlabel() == "layers travelled back, d"
+
+
+@pytest.mark.parametrize("name", ["linear", "relu"])
+def test_the_best_gain_of_simulation_is_the_exact_one(gains: Table, name: str) -> None:
+    rows = gains.where(panel="best", activation=name)
+    assert list(rows["width"]) == [10, 30, 100]
+    assert (np.abs(rows["gain"] - rows["ours"]) < 3.5 * rows["gain_error"]).all()
+    assert (np.abs(rows["printed"] / rows["ours"] - 1) < 0.01).all()
+    assert (rows["gain_error"] < 0.01).all()
+
+
+def test_the_best_gain_of_tanh_lies_between_linear_and_relu_at_width_100(gains: Table) -> None:
+    linear, relu, tanh = (gains.where(panel="best", activation=name)["gain"][-1] for name in ("linear", "relu", "tanh"))
+    assert linear < 1.1 < tanh < 1.3 < relu
+
+
+def test_the_mean_rises_with_the_gain_and_is_0_at_the_predicted_one(gains: Table) -> None:
+    for name in fig2.TITLES:
+        rows = gains.where(panel="mean", activation=name)
+        at = np.interp(rows["ours"][0], rows["gain"], rows["mean"])
+        assert abs(at) < 3.5 * rows["mean_error"].max()
+        assert rows["mean"][0] < -3
+        assert rows["mean"][-1] > 3
+
+
+def test_the_serviceable_range_is_widest_for_tanh(gains: Table) -> None:
+    relative = {name: high / low - 1 for name in fig2.TITLES for low, high in [fig2.serviceable(gains, name)]}
+    assert relative["linear"] == pytest.approx(np.expm1(2 / 200), rel=0.5)  # the mean is 200 ln g and a constant
+    assert relative["tanh"] > 4 * max(relative["linear"], relative["relu"])
+
+
+def test_a_range_that_the_points_do_not_reach_is_not_a_number() -> None:
+    columns = {"panel": ["mean"] * 2, "activation": ["tanh"] * 2, "gain": [1.0, 2.0], "mean": [-0.5, 3.0]}
+    low, high = fig2.serviceable(Table({name: np.array(cells) for name, cells in columns.items()}), "tanh")
+    assert np.isnan(low)
+    assert high == pytest.approx(1 + 1.5 / 3.5)
+
+
+def test_figure_2_has_two_rows_of_three_panels(gains: Table) -> None:
+    panels = fig2.draw(gains).axes
+    assert [panel.get_title() for panel in panels] == ["linear", "ReLU", "tanh", "", "", ""]
+    for upper in panels[:3]:
+        assert upper.get_xscale() == "log"
+    legends = [[text.get_text() for text in panel.get_legend().get_texts()] for panel in panels[:3]]
+    assert [{"printed, eq. 12", "exact"} <= set(legend) for legend in legends] == [True, False, False]
+    assert [{"printed, eq. 17", "exact"} <= set(legend) for legend in legends] == [False, True, False]
+    assert all("simulated, ± 2 s.e." in legend for legend in legends)
+
+
+def test_figure_2_has_guide_lines_and_an_arrow_at_each_predicted_gain(gains: Table) -> None:
+    for name, panel in zip(fig2.TITLES, fig2.draw(gains).axes[3:], strict=True):
+        assert sorted(lines(panel, GREEN)) == [(-1.0, "--"), (0.0, "-"), (1.0, "--")]
+        rows = gains.where(panel="mean", activation=name)
+        predicted = rows["ours" if name == "tanh" else "printed"][0]
+        (arrow,) = panel.texts
+        assert arrow.xy == (predicted, 0.0)
+        assert arrow.arrow_patch is not None
+        assert arrow.get_text().startswith({"linear": "eq. 12", "relu": "eq. 17", "tanh": "ours"}[name])
+
+
+def test_the_summaries_say_what_the_tables_hold(walks: Table, gains: Table) -> None:
+    first, second = dict(fig1.summary(walks)), dict(fig2.summary(gains))
+    assert first["mean log-norm after 100 layers"].startswith(f"{walks['mean'][-1]:+.3f}")
+    low, high = fig2.serviceable(gains, "tanh")
+    assert second["tanh: serviceable g, |mean| < 1"].startswith(f"{low:.4f} to {high:.4f}")
+    assert second["tanh: N with best g in 1.1 to 1.3"] == "30 to 100"
+
+
+def test_the_same_seed_gives_the_same_table_and_another_does_not() -> None:
+    small = {"width": 5, "depth": 4, "walks": 10, "shown": 2}
+    one, two, other = (fig1.compute(seed, **small)["mean"] for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, two)
+    assert (one[1:] != other[1:]).all()
+
+
+@pytest.mark.parametrize("ending", figures.ENDINGS)
+def test_a_picture_is_the_same_to_the_byte(walks: Table, tmp_path: Path, ending: str) -> None:
+    paths = [tmp_path / f"{name}{ending}" for name in ("a", "b")]
+    for path in paths:
+        figures.save(fig1.draw(walks), [path])
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert len(paths[0].read_bytes()) > 10_000
+
+
+def test_other_endings_and_figures_are_refused_in_a_sentence() -> None:
+    with pytest.raises(ValueError, match=r"^figures: a figure is written as \.png, \.pdf, \.svg, got 'a\.bmp'$"):
+        figures.ending(Path("a.bmp"))
+    with pytest.raises(ValueError, match=r'^figures: figure must be "fig1" or "fig2", got figure=\'fig9\'$'):
+        figures.figure_module("fig9")
+
+
+def test_pyplot_is_never_loaded(walks: Table) -> None:
+    fig1.draw(walks)
+    assert "matplotlib.pyplot" not in sys.modules

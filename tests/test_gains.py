@@ -1,0 +1,178 @@
+"""The gain stops the drift; what depends on depth is solved, with an honest error."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gradwalk as gw
+from gradwalk.gains import sampled_gain
+
+CASES = [
+    (name, width, depth)
+    for name in ("linear", "relu", "leaky_relu", "tanh", "elu", "selu")
+    for width, depth in ((20, 30), (100, 50), (60, 200))
+]
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+@pytest.mark.parametrize(("name", "width", "depth"), [*CASES, ("gelu", 100, 10)])
+def test_exact_gain_stops_the_drift(name, width, depth, weights):
+    g = gw.gain(name, width, depth, weights=weights)
+    walks = gw.simulate(name, width, depth, gain=g, walks=400, rng=77, weights=weights)
+    assert abs(walks.mean) < max(4 * walks.standard_error, 1e-4)  # an orthogonal linear net does not walk
+
+
+def test_one_gain_for_unequal_widths_stops_the_drift():
+    for name in ("relu", "tanh"):
+        widths = [30, 60, 20, 50, 50, 10, 40]
+        walks = gw.simulate(name, widths, gain=gw.gain(name, widths), walks=1000, rng=78)
+        assert abs(walks.mean) < 4 * walks.standard_error
+
+
+@pytest.mark.parametrize("name", ["linear", "relu", "leaky_relu(0.2)"])
+def test_sampled_gain_agrees_with_the_closed_form(name):
+    found, exact = sampled_gain(name, 30, 100, walks=500, seed=3), gw.solve_gain(name, 30, 100)
+    assert abs(found.value - exact.value) < 4 * found.standard_error
+    assert found.spread == pytest.approx(exact.spread, rel=4 / math.sqrt(2 * 500))
+
+
+def test_standard_error_is_honest():
+    """Over seeds, the estimates scatter as much as each says of itself."""
+    found = [sampled_gain("tanh", 30, 30, walks=100, seed=seed) for seed in range(40)]
+    scatter = np.std([each.value for each in found], ddof=1)
+    said = np.sqrt(np.mean([each.standard_error**2 for each in found]))
+    assert said == pytest.approx(scatter, rel=4 / math.sqrt(2 * 40))
+
+
+# DESIGN.md, "Three kinds of activation", N = 100: g and the spread at D = 20, 50, 200; the number of walks behind
+# it is not given there, and taken to be the 400 of the paper's Figure 2.
+TABLE = {
+    "tanh": [(20, 1.272, 0.47), (50, 1.195, 0.67), (200, 1.143, 1.33)],
+    "elu": [(20, 1.220, 0.43), (50, 1.191, 0.68), (200, 1.159, 1.39)],
+    "selu": [(20, 0.926, 0.46), (50, 0.880, 0.69), (200, 0.837, 1.41)],
+    "softplus": [(20, 1.568, 0.64), (50, 1.508, 1.17), (200, 1.458, 2.30)],
+    "gelu": [(20, 1.554, 1.91), (50, 1.579, 6.2), (200, 1.588, 28.8)],
+    "silu": [(20, 1.680, 2.07), (50, 1.695, 6.9), (200, 1.703, 32.1)],
+}
+FORWARD = {  # the forward variance at D = 200, 5 % and 95 %
+    "tanh": (0.11, 0.23),
+    "elu": (0.13, 0.45),
+    "selu": (0.10, 0.23),
+    "softplus": (380, 3e6),
+    "gelu": (1e-40, 1e19),
+    "silu": (1e-29, 1e30),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_table_of_the_three_kinds_comes_out_again(name):
+    for depth, g, spread in TABLE[name]:
+        walks = gw.simulate(name, 100, depth, gain=g, walks=1000, rng=79, every=depth)
+        error = walks.spread * math.sqrt(1 / 1000 + 1 / 400)
+        rounding = 0.0005 * depth / g  # g is given to three decimals
+        assert abs(walks.mean) < 4 * error + rounding
+        assert walks.spread == pytest.approx(spread, rel=4 / math.sqrt(2) * math.sqrt(1 / 1000 + 1 / 400))
+    low, high = np.log(FORWARD[name])
+    found = np.quantile(walks.log_variance[:, 0], [0.05, 0.95])
+    assert np.abs(found - [low, high]).max() < 0.45 * (high - low) / 3.29  # 4 standard errors of a 5 % quantile
+
+
+def test_tanh_gains_of_the_design_at_depth_200():
+    for width, g in ((20, 1.36), (50, 1.19), (100, 1.14), (200, 1.12), (500, 1.10)):
+        found = gw.solve_gain("tanh", width, 200)
+        assert abs(found.value - g) < 0.005 + 4 * found.standard_error
+
+
+def test_gain_that_depends_on_depth_asks_for_it():
+    with pytest.raises(ValueError, match="gain: the gain of tanh depends on depth, which is missing; pass depth="):
+        gw.gain("tanh", 100)
+
+
+def test_gain_is_deterministic_for_a_seed():
+    assert gw.gain("tanh", 30, 20, seed=1) == gw.gain("tanh", 30, 20, seed=1)
+    assert gw.gain("tanh", 30, 20, seed=1) != gw.gain("tanh", 30, 20, seed=2)
+
+
+def test_unsteady_activation_past_its_depth_warns_and_still_answers():
+    with pytest.warns(gw.UnsteadyWarning, match=r"gelu is unsteady: at depth 60 .* spread of \d+\.\d .*depth .* is \d+"):
+        assert gw.gain("gelu", 50, 60) == pytest.approx(1.6, abs=0.1)
+
+
+def test_no_warning_within_the_serviceable_depth_nor_for_steady_ones():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gw.gain("gelu", 100, 10)
+        gw.gain("tanh", 20, 300)
+
+
+def test_scaled_gelu_holds_where_gelu_does_not():
+    scaled = gw.activation("gelu").scaled(100.0)
+    walks = gw.simulate(scaled, 100, 200, gain=gw.gain("relu", 100), walks=400, rng=5)
+    assert walks.spread < 3.0
+    assert abs(walks.mean) < 0.5
+
+
+def test_min_width_and_max_depth_of_relu_are_exact_bounds():
+    depth = gw.max_depth("relu", 100, 1.0)
+    assert gw.solve_gain("relu", 100, depth).spread <= 1.0 < gw.solve_gain("relu", 100, depth + 1).spread
+    width = gw.min_width("relu", 1000, 1.0)
+    assert gw.solve_gain("relu", width, 1000).spread <= 1.0 < gw.solve_gain("relu", width - 1, 1000).spread
+    assert width == pytest.approx(5 * 1000 / 4, rel=0.01)
+
+
+def test_max_depth_of_a_net_that_does_not_walk_is_infinite():
+    assert gw.max_depth("linear", 10, weights="orthogonal") == math.inf
+
+
+@pytest.mark.parametrize("name", ["tanh", "gelu"])
+def test_sampled_max_depth_is_where_the_spread_is(name):
+    depth = gw.max_depth(name, 40, 1.0)
+    assert gw.solve_gain(name, 40, depth, seed=9).spread == pytest.approx(1.0, rel=0.15)
+
+
+def test_sampled_min_width_is_where_the_spread_is():
+    width = gw.min_width("tanh", 40, 1.0)
+    assert gw.solve_gain("tanh", width, 40, seed=9).spread == pytest.approx(1.0, rel=0.15)
+
+
+def test_a_narrow_saturating_net_has_no_unbiased_gain_and_it_is_told():
+    with pytest.raises(ValueError, match="solve_gain: no gain .* makes the walk of tanh unbiased"):
+        gw.gain("tanh", 2, 100)
+
+
+@settings(max_examples=60, deadline=None)
+@given(name=st.sampled_from(["linear", "relu", "leaky_relu(0.3)"]), width=st.integers(1, 30_000), paper=st.booleans())
+def test_neutral_gain_is_finite_and_undoes_the_drift(name, width, paper):
+    formula = "paper" if paper and not name.startswith("leaky") else "exact"
+    g = gw.gain(name, width, formula=formula)
+    assert 0.5 < g < 10
+    assert 2 * math.log(g) == pytest.approx(-gw.step(name, width, formula=formula).drift, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: gw.gain("relu", 0), "gain: width must be at least 1, got width=0"),
+        (lambda: gw.gain("tanh", 0, 10), "gain: width must be at least 1, got width=0"),
+        (lambda: gw.gain("tanh", 10, 0), "gain: depth must be at least 1, got depth=0"),
+        (lambda: gw.gain("tanh", 10, 5, formula="paper"), "the paper prints no formula for tanh"),
+        (lambda: gw.gain("relu", 10, formula="papre"), 'gain: formula must be "exact" or "paper"'),
+        (lambda: gw.gain("reul", 10), "did you mean 'relu'"),
+        (lambda: gw.gain("relu", [10, 0, 3]), "gain: width must be at least 1"),
+        (lambda: gw.solve_gain("tanh", 10), "solve_gain: depth is missing"),
+        (lambda: gw.solve_gain("tanh", 10, 5, walks=1), "walks must be at least 8, got walks=1"),
+        (lambda: gw.solve_gain("tanh", 10, 5, seed=-1), "seed must be at least 0"),
+        (lambda: gw.solve_gain("relu", 10, 5, weights="x"), 'solve_gain: weights must be "gaussian" or "orthogonal"'),
+        (lambda: gw.max_depth("relu", 10, 0.0), "max_depth: spread must be positive and finite"),
+        (lambda: gw.min_width("relu", 10, math.nan), "min_width: spread must be positive and finite"),
+    ],
+)
+def test_bad_input_gets_one_sentence(call, said):
+    with pytest.raises(ValueError, match=": ") as error:
+        call()
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)

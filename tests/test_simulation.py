@@ -1,0 +1,304 @@
+"""The exact sampler has the law of the literal network, whatever is asked of it and however much."""
+
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import gradwalk as gw
+from gradwalk.simulation import walks as driver
+
+RECTANGULAR = (7, 20, 5, 33, 12, 12, 40, 3)
+
+
+def assert_same_law(left, right):
+    """Assert that two samples agree by Kolmogorov and Smirnov and in their first two moments."""
+    if max(left.std(), right.std()) < 1e-5:  # no walk at all, up to rounding
+        assert left.mean() == pytest.approx(right.mean(), abs=1e-5)
+        return
+    assert stats.ks_2samp(left, right).pvalue > 0.01
+    error = math.hypot(left.std() / math.sqrt(len(left)), right.std() / math.sqrt(len(right)))
+    assert abs(left.mean() - right.mean()) < 4 * error
+    spread = math.hypot(*(math.sqrt(np.var((each - each.mean()) ** 2) / len(each)) for each in (left, right)))
+    assert abs(left.var() - right.var()) < 4 * spread
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+@pytest.mark.parametrize("name", ["linear", "relu", "tanh", "gelu"])
+@pytest.mark.parametrize("n", [5, 20, 60])
+def test_exact_and_dense_sampler_have_one_law(name, n, weights):
+    depth, count = 12, 1500
+    exact = gw.simulate(name, n, depth, gain=1.3, walks=count, rng=30 + n, weights=weights)
+    dense = gw.simulate(name, n, depth, gain=1.3, walks=count, rng=40 + n, weights=weights, method="dense")
+    for column in (5, depth):
+        assert_same_law(exact.log_norm[:, column], dense.log_norm[:, column])
+    assert_same_law(exact.log_variance[:, 0], dense.log_variance[:, 0])
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+@pytest.mark.parametrize("name", ["linear", "relu", "tanh", "gelu"])
+def test_one_law_also_for_unequal_widths_and_gains(name, weights):
+    gains = [1.1, 1.5, 0.9, 1.3, 1.2, 1.6, 1.0]
+    exact = gw.simulate(name, RECTANGULAR, gain=gains, walks=4000, rng=5, weights=weights)
+    dense = gw.simulate(name, RECTANGULAR, gain=gains, walks=4000, rng=6, weights=weights, method="dense")
+    for column in (3, 7):
+        assert_same_law(exact.log_norm[:, column], dense.log_norm[:, column])
+    assert_same_law(exact.log_variance[:, 0], dense.log_variance[:, 0])
+
+
+def test_joint_law_of_two_layers_agrees_too():
+    found = [
+        gw.simulate("tanh", 10, 12, gain=1.4, walks=4000, rng=5, method=method).log_norm[:, [6, 12]]
+        for method in ("exact", "dense")
+    ]
+    assert_same_law(found[0] @ [1.0, -1.0], found[1] @ [1.0, -1.0])
+    assert_same_law(found[0].prod(axis=1), found[1].prod(axis=1))
+
+
+def test_dense_sampler_is_the_network_that_eq_1_to_7_write_down():
+    """One network by hand, with the matrices that the sampler drew, in plain NumPy."""
+    from gradwalk.simulation.arena import Arena
+    from gradwalk.simulation.dense import DenseSampler
+
+    f, gain, n = gw.activation("tanh"), 1.3, 6
+    sampler = DenseSampler(f, "gaussian", Arena(1 << 20), np.random.SeedSequence(1))
+    layers = [sampler.first(1, n)]
+    for _ in range(3):
+        layers.append(sampler.forward(layers[-1].response.signal, n, gain))
+    h = layers[0].response.signal.h[0]
+    slopes = [layers[0].response.slope[0]]
+    for layer in layers[1:]:
+        a = gain * layer.matrix[0] @ h
+        h = np.tanh(a)
+        np.testing.assert_allclose(h, layer.response.signal.h[0], rtol=1e-10)
+        slopes.append(1 - h**2)
+    delta = np.random.default_rng(2).standard_normal(n)
+    gradient, by_hand = layers[-1].matrix[0].T @ delta / np.linalg.norm(delta), delta
+    growth = 0.0
+    for d in (2, 1, 0):
+        by_hand = slopes[d] * (gain * layers[d + 1].matrix[0].T @ by_hand)
+        gradient, more = sampler.backward(np.atleast_2d(gradient), layers[d])
+        growth += more[0] + math.log(gain)
+    assert growth == pytest.approx(math.log(np.linalg.norm(by_hand) / np.linalg.norm(delta)), rel=1e-10)
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+@pytest.mark.parametrize("n", [1, 2, 10, 100])
+def test_relu_walk_has_the_mean_and_variance_that_theory_predicts(n, weights):
+    if n == 1 and weights == "orthogonal":
+        assert gw.simulate("relu", 1, 20, gain=1.0, walks=50, rng=1, weights=weights).spread < 1e-5
+        return
+    step, depth = gw.step("relu", n, weights=weights), 40
+    walks = gw.simulate("relu", n, depth, gain=1.2, walks=4000, rng=7, weights=weights)
+    expected = depth * (step.drift / 2 + math.log(1.2))
+    assert abs(walks.mean - expected) < 4 * walks.standard_error
+    assert walks.spread == pytest.approx(math.sqrt(depth * step.variance) / 2, rel=4 / math.sqrt(2 * 4000))
+
+
+def test_leaky_relu_walk_has_the_variance_of_the_quadrature():
+    step, depth = gw.step("leaky_relu(0.2)", 30), 60
+    walks = gw.simulate("leaky_relu(0.2)", 30, depth, gain=1.0, walks=4000, rng=8)
+    assert abs(walks.mean - depth * step.drift / 2) < 4 * walks.standard_error
+    assert walks.spread == pytest.approx(math.sqrt(depth * step.variance) / 2, rel=4 / math.sqrt(2 * 4000))
+
+
+def test_dead_layers_are_drawn_anew_and_counted():
+    n, depth, count = 4, 30, 2000
+    for method in ("exact", "dense"):
+        walks = gw.simulate("relu", n, depth, gain=1.0, walks=count, rng=4, method=method)
+        share = 2.0**-n / (1 - 2.0**-n)  # how often a layer is drawn in vain before one is alive
+        expected = depth * count * share
+        assert abs(walks.dead - expected) < 4 * math.sqrt(expected * (1 + share))
+    assert gw.simulate("tanh", n, depth, gain=1.0, walks=count, rng=4).dead == 0
+
+
+def test_luck_has_mean_zero_and_explains_most_of_a_tanh_walk():
+    walks = gw.simulate("tanh", 50, 100, gain=1.2, walks=2000, rng=3)
+    assert np.all(np.abs(walks.luck.mean(axis=0)) < 4 * walks.luck.std(axis=0) / math.sqrt(2000))
+    rest = walks.final - walks.luck @ np.linalg.lstsq(walks.luck, walks.final - walks.mean)[0]
+    assert rest.std() < 0.5 * walks.spread
+
+
+@pytest.mark.parametrize("method", ["exact", "dense"])
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+def test_layers_drawn_once_more_are_the_same_layers(method, weights, monkeypatch):
+    arguments = {"gain": 1.3, "walks": 24, "rng": 5, "weights": weights, "method": method}
+    whole = gw.simulate("relu", 6, 40, **arguments)
+    sampler = driver._SAMPLERS[method]
+    monkeypatch.setattr(driver, "_KEPT_BYTES", 24 * 7.5 * sampler.bytes_a_layer(6, 6))
+    monkeypatch.setattr(driver, "_LEAST_BYTES", 24 * sampler.bytes_a_layer(6, 6))
+    assert len(driver._segments(sampler, (6,) * 41, 24)) > 4
+    segmented = gw.simulate("relu", 6, 40, **arguments)
+    np.testing.assert_array_equal(whole.log_norm, segmented.log_norm)
+    assert whole.dead == segmented.dead
+
+
+def test_a_last_block_of_another_size_fits_too(monkeypatch):
+    """Fewer walks let a segment be longer: the arena has to have room for it."""
+    size = driver._SAMPLERS["exact"].bytes_a_layer(6, 6)
+    monkeypatch.setattr(driver, "_KEPT_BYTES", 10 * 3.9 * size)
+    monkeypatch.setattr(driver, "_LEAST_BYTES", 10 * size)
+    monkeypatch.setattr(driver, "_BLOCK_BYTES", 10 * size)
+    assert np.isfinite(gw.simulate("relu", 6, 40, gain=1.3, walks=17, rng=1).log_norm).all()
+
+
+def test_same_seed_same_walks_on_any_number_of_cores(monkeypatch):
+    arguments = {"gain": 1.1, "walks": 3000, "rng": 5}
+    here = gw.simulate("tanh", 30, 10, **arguments)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    np.testing.assert_array_equal(here.log_norm, gw.simulate("tanh", 30, 10, **arguments).log_norm)
+    assert not np.array_equal(here.log_norm, gw.simulate("tanh", 30, 10, gain=1.1, walks=3000, rng=6).log_norm)
+
+
+def test_a_generator_moves_on_and_the_global_seed_is_left_alone():
+    rng = np.random.default_rng(1)
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    first, second = (gw.simulate("relu", 5, 5, gain=1.4, walks=5, rng=rng).final for _ in range(2))
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(state, np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_every_keeps_some_layers_of_the_same_walks():
+    whole = gw.simulate("relu", 20, 50, gain=1.4, walks=10, rng=1)
+    some = gw.simulate("relu", 20, 50, gain=1.4, walks=10, rng=1, every=20)
+    assert some.layers.tolist() == [50, 30, 10, 0]
+    np.testing.assert_array_equal(some.log_norm, whole.log_norm[:, [0, 20, 40, 50]])
+
+
+@pytest.mark.parametrize(("name", "gain"), [("relu", 1.0), ("linear", 3.0)])
+def test_nothing_overflows_or_underflows_at_depth_100_000(name, gain):
+    depth, step = 100_000, gw.step(name, 5)
+    walks = gw.simulate(name, 5, depth, gain=gain, walks=4, rng=1, every=1000)
+    expected = depth * (step.drift / 2 + math.log(gain))
+    assert abs(expected) > 30_000
+    assert abs(walks.mean - expected) < 4 * math.sqrt(depth * step.variance) / 2 / 2
+    assert np.isfinite(walks.log_variance).all()
+
+
+def test_saturated_layers_do_not_underflow():
+    walks = gw.simulate("tanh", 2, 50, gain=30.0, walks=200, rng=1)
+    assert np.isfinite(walks.log_norm).all()
+    dense = gw.simulate("tanh", 2, 50, gain=30.0, walks=200, rng=2, method="dense")
+    assert_same_law(walks.final, dense.final)
+
+
+MEMORY = """
+import resource, sys
+import gradwalk as gw
+gw.simulate("relu", 200_000, 120, gain=1.41, walks=4, rng=1)
+gw.simulate("relu", 4, 2000, gain=1.41, walks=11_000, rng=1)
+gw.simulate("relu", 1200, 30, gain=1.41, walks=2, rng=1, method="dense")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_memory_stays_under_a_gigabyte():
+    done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
+    kilobytes = int(done.stdout)
+    assert kilobytes < 1e6
+    assert kilobytes > 100e3  # it was measured
+
+
+def test_no_progress_bar_in_a_pipe():
+    script = "import gradwalk as gw; gw.simulate('relu', 100, 1000, gain=1.4, walks=1500, rng=1)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == done.stderr == ""
+
+
+def test_progress_bar_on_a_terminal():
+    """A long job under a pseudo-terminal draws a bar and takes it away again."""
+    script = (
+        "import gradwalk.progress as p\np._PATIENCE = 0.0\nimport gradwalk as gw\n"
+        "gw.simulate('relu', 100, 2000, gain=1.4, walks=400, rng=1)\n"
+    )
+    screen, terminal = os.openpty()
+    child = subprocess.Popen([sys.executable, "-c", script], stderr=terminal, stdout=terminal)
+    os.close(terminal)
+    shown = b""
+    while True:
+        try:
+            part = os.read(screen, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(screen)
+    assert child.wait() == 0
+    assert b"relu walks" in shown
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    name=st.sampled_from(["linear", "relu", "tanh", "gelu", "softplus", "hard_tanh", "sin", "selu"]),
+    widths=st.lists(st.integers(1, 40), min_size=2, max_size=12),
+    log_gain=st.floats(-3, 3),
+    weights=st.sampled_from(["gaussian", "orthogonal"]),
+    method=st.sampled_from(["exact", "dense"]),
+)
+def test_walks_are_finite_or_refused_in_a_sentence(name, widths, log_gain, weights, method):
+    try:
+        walks = gw.simulate(name, widths, gain=math.exp(log_gain), walks=3, rng=1, weights=weights, method=method)
+    except ValueError as error:
+        assert str(error).startswith("simulate: ")
+        return
+    assert walks.log_norm.shape == (3, len(widths))
+    assert np.isfinite(walks.log_norm).all()
+
+
+GOOD = {"activation": "relu", "width": 10, "depth": 5, "gain": 1.4, "walks": 3, "rng": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"width": 0}, "simulate: width must be at least 1, got width=0"),
+        ({"depth": 0}, "simulate: depth must be at least 1, got depth=0"),
+        ({"depth": None}, "simulate: depth is missing; pass depth= or the depth + 1 widths"),
+        ({"gain": -1.0}, "simulate: gain must be positive and finite, got gain=-1.0"),
+        ({"gain": math.nan}, "simulate: gain must be positive and finite, got gain=nan"),
+        ({"gain": 1e300}, "simulate: gain must lie between"),
+        ({"gain": [1.0, 2.0]}, "simulate: gain must be one number or depth=5 of them, got 2"),
+        ({"width": [3, 4], "depth": 7}, "simulate: width must name depth + 1 layers, got 2 widths for depth=7"),
+        ({"width": [3], "depth": None}, "simulate: width must name at least 2 layers"),
+        ({"walks": 0}, "simulate: walks must be at least 1"),
+        ({"rng": -1}, "simulate: rng must be at least 0"),
+        ({"weights": "haar"}, 'simulate: weights must be "gaussian" or "orthogonal"'),
+        ({"method": "fast"}, 'simulate: method must be "exact" or "dense"'),
+        ({"activation": "rleu"}, "did you mean 'relu'"),
+        ({"width": 10**8}, "simulate: width must be at most"),
+        ({"walks": 10**5, "depth": 1000}, "keep fewer layers with every=5 or ask for fewer walks"),
+        ({"width": 20_000, "method": "dense"}, "use method='exact'"),
+        ({"activation": gw.Activation("none", np.zeros_like, np.zeros_like)}, "were dead"),
+        ({"activation": gw.Activation("cube", lambda a: a**3, lambda a: 3 * a**2), "depth": 30}, "leaves what floating point can hold"),
+    ],
+)
+def test_bad_input_gets_one_sentence(change, said):
+    arguments = GOOD | change
+    with pytest.raises(ValueError, match=": ") as error:
+        gw.simulate(arguments.pop("activation"), arguments.pop("width"), arguments.pop("depth"), **arguments)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_how_many_layers_to_keep_is_told_so_that_it_works():
+    with pytest.raises(ValueError, match="every=") as error:
+        gw.simulate("relu", 2, 100_000, gain=1.4, walks=1000, rng=1)
+    every = int(str(error.value).split("every=")[1].split()[0])
+    assert 1000 * len(driver._columns(100_000, every, 1000)) <= driver._RESULT_CELLS
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"gain": "big"}, "gain must be a number"), ({"width": "10"}, "width must be"), ({"rng": 1.5}, "rng must be")],
+)
+def test_wrong_types_are_type_errors(change, said):
+    arguments = GOOD | change
+    with pytest.raises(TypeError, match=said):
+        gw.simulate(arguments.pop("activation"), arguments.pop("width"), arguments.pop("depth"), **arguments)
