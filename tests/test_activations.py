@@ -6,7 +6,23 @@ import pytest
 import gradwalk as gw
 from gradwalk.activations import names
 
-LISTED = """linear relu leaky_relu tanh sigmoid softplus elu selu gelu silu mish erf softsign hard_tanh sin""".split()
+LISTED = [
+    "linear",
+    "relu",
+    "leaky_relu",
+    "tanh",
+    "sigmoid",
+    "softplus",
+    "elu",
+    "selu",
+    "gelu",
+    "silu",
+    "mish",
+    "erf",
+    "softsign",
+    "hard_tanh",
+    "sin",
+]
 
 
 def test_all_of_the_listed_activations_are_there():
@@ -68,7 +84,7 @@ def test_tail_of_tanh_does_not_underflow_where_one_minus_square_would():
     ],
 )
 def test_wrong_names_get_one_sentence_with_help(name, said):
-    with pytest.raises(ValueError, match="activation: .*") as error:
+    with pytest.raises(ValueError, match="activation: ") as error:
         gw.activation(name)
     assert said in str(error.value)
     assert "\n" not in str(error.value)

@@ -100,6 +100,13 @@ def test_walk_prints_the_samples_of_the_library() -> None:
     assert all(at["p5"] <= at["mean"] <= at["p95"] for at in answer["layers"])
 
 
+def test_walk_draws_matrices_when_asked_to() -> None:
+    arguments = ("walk", "relu", "--width", "9", "--depth", "4", "--gain", "1.5", "--walks", "8", "--json", "--method")
+    for method in ("exact", "dense"):
+        walks = gradwalk.simulate("relu", 9, 4, gain=1.5, walks=8, rng=0, method=method)
+        assert json.loads(run(*arguments, method))["mean"] == walks.mean
+
+
 def test_walk_prints_a_table_within_80_columns() -> None:
     printed = run(
         "walk", "tanh", "--width", "20", "--depth", "8", "--gain", "1.2", "--walks", "30", "--method", "dense"

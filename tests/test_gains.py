@@ -98,7 +98,7 @@ def test_gain_is_deterministic_for_a_seed():
 
 
 def test_unsteady_activation_past_its_depth_warns_and_still_answers():
-    with pytest.warns(gw.UnsteadyWarning, match=r"gelu is unsteady: at depth 60 .* spread of \d+\.\d .*depth .* is \d+"):
+    with pytest.warns(gw.UnsteadyWarning, match=r"gelu is unsteady: at depth 60 .* spread of \d+\.\d .* is \d+"):
         assert gw.gain("gelu", 50, 60) == pytest.approx(1.6, abs=0.1)
 
 
@@ -140,7 +140,7 @@ def test_sampled_min_width_is_where_the_spread_is():
 
 
 def test_a_narrow_saturating_net_has_no_unbiased_gain_and_it_is_told():
-    with pytest.raises(ValueError, match="solve_gain: no gain .* makes the walk of tanh unbiased"):
+    with pytest.raises(ValueError, match=r"solve_gain: no gain .* makes the walk of tanh unbiased"):
         gw.gain("tanh", 2, 100)
 
 

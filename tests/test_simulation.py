@@ -242,12 +242,8 @@ def test_progress_bar_on_a_terminal():
     weights=st.sampled_from(["gaussian", "orthogonal"]),
     method=st.sampled_from(["exact", "dense"]),
 )
-def test_walks_are_finite_or_refused_in_a_sentence(name, widths, log_gain, weights, method):
-    try:
-        walks = gw.simulate(name, widths, gain=math.exp(log_gain), walks=3, rng=1, weights=weights, method=method)
-    except ValueError as error:
-        assert str(error).startswith("simulate: ")
-        return
+def test_walks_are_finite_whatever_is_asked(name, widths, log_gain, weights, method):
+    walks = gw.simulate(name, widths, gain=math.exp(log_gain), walks=3, rng=1, weights=weights, method=method)
     assert walks.log_norm.shape == (3, len(widths))
     assert np.isfinite(walks.log_norm).all()
 
@@ -276,7 +272,10 @@ GOOD = {"activation": "relu", "width": 10, "depth": 5, "gain": 1.4, "walks": 3, 
         ({"walks": 10**5, "depth": 1000}, "keep fewer layers with every=5 or ask for fewer walks"),
         ({"width": 20_000, "method": "dense"}, "use method='exact'"),
         ({"activation": gw.Activation("none", np.zeros_like, np.zeros_like)}, "were dead"),
-        ({"activation": gw.Activation("cube", lambda a: a**3, lambda a: 3 * a**2), "depth": 30}, "leaves what floating point can hold"),
+        (
+            {"activation": gw.Activation("cube", lambda a: a**3, lambda a: 3 * a**2), "depth": 30},
+            "leaves what floating point can hold",
+        ),
     ],
 )
 def test_bad_input_gets_one_sentence(change, said):

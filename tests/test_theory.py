@@ -14,7 +14,23 @@ from gradwalk.theory import steps
 from gradwalk.theory.gaussian import flat_share
 
 WIDTHS = [1, 2, 3, 6, 10, 100, 249, 1000]
-EVERY = """linear relu leaky_relu tanh sigmoid softplus elu selu gelu silu mish erf softsign hard_tanh sin""".split()
+EVERY = [
+    "linear",
+    "relu",
+    "leaky_relu",
+    "tanh",
+    "sigmoid",
+    "softplus",
+    "elu",
+    "selu",
+    "gelu",
+    "silu",
+    "mish",
+    "erf",
+    "softsign",
+    "hard_tanh",
+    "sin",
+]
 
 
 def mp_linear(n):
@@ -218,7 +234,7 @@ def test_step_is_always_finite(name, n, log_q, weights):
     ],
 )
 def test_bad_input_gets_one_sentence(call, said):
-    with pytest.raises(ValueError, match="^.*: ") as error:
+    with pytest.raises(ValueError, match=": ") as error:
         call()
     assert said in str(error.value)
     assert "\n" not in str(error.value)
