@@ -1,7 +1,7 @@
 # Every target works alone on a fresh clone: it makes .venv and installs what it needs, once.
 
 RUN_EXTRAS := experiments
-TEST_EXTRAS := experiments,dev
+TEST_EXTRAS := experiments,torch,jax,keras,dev,peers
 BENCH_EXTRAS := experiments,torch
 
 # A name on PATH may be a shim with nothing behind it, so the first one that runs is taken.

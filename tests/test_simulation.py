@@ -34,8 +34,8 @@ def assert_same_law(left, right):
 @pytest.mark.parametrize("n", [5, 20, 60])
 def test_exact_and_dense_sampler_have_one_law(name, n, weights):
     depth, count = 12, 1500
-    exact = gw.simulate(name, n, depth, gain=1.3, walks=count, rng=30 + n, weights=weights)
-    dense = gw.simulate(name, n, depth, gain=1.3, walks=count, rng=40 + n, weights=weights, method="dense")
+    exact = gw.simulate(name, n, depth, gain=1.3, walks=count, rng=60 + n, weights=weights)
+    dense = gw.simulate(name, n, depth, gain=1.3, walks=count, rng=70 + n, weights=weights, method="dense")
     for column in (5, depth):
         assert_same_law(exact.log_norm[:, column], dense.log_norm[:, column])
     assert_same_law(exact.log_variance[:, 0], dense.log_variance[:, 0])
@@ -191,7 +191,8 @@ def test_saturated_layers_do_not_underflow():
 MEMORY = """
 import resource, sys
 import gradwalk as gw
-gw.simulate("relu", 200_000, 120, gain=1.41, walks=4, rng=1)
+gw.simulate("relu", 200_000, 60, gain=1.41, walks=4, rng=1)
+gw.simulate("relu", 4_000_000, 3, gain=1.41, walks=4, rng=1)
 gw.simulate("relu", 4, 2000, gain=1.41, walks=11_000, rng=1)
 gw.simulate("relu", 1200, 30, gain=1.41, walks=2, rng=1, method="dense")
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
@@ -270,6 +271,7 @@ GOOD = {"activation": "relu", "width": 10, "depth": 5, "gain": 1.4, "walks": 3, 
         ({"activation": "rleu"}, "did you mean 'relu'"),
         ({"width": 10**8}, "simulate: width must be at most"),
         ({"walks": 10**5, "depth": 1000}, "keep fewer layers with every=5 or ask for fewer walks"),
+        ({"width": 10**6, "depth": 10**4}, "so wide and so deep at once"),
         ({"width": 20_000, "method": "dense"}, "use method='exact'"),
         ({"activation": gw.Activation("none", np.zeros_like, np.zeros_like)}, "were dead"),
         (

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -221,6 +222,7 @@ def _unknown(name: str, known: list[str]) -> str:
     return f"activation: unknown activation {name!r}; {hint}"
 
 
+@lru_cache(maxsize=256)  # one object a name, so that what was computed of it is found again
 def _built(family: str, parameter: str | None) -> Activation:
     build = _FAMILIES[family]
     if not parameter:

@@ -121,7 +121,7 @@ def sampled_gain(
         if walks is None
         else checks.whole("sampled_gain", "walks", walks, least=8)
     )
-    return _solve(f, layers, weights, count, checks.whole("sampled_gain", "seed", seed, least=0))
+    return _solve(f, layers, weights, count, checks.whole("sampled_gain", "seed", seed, least=0, most=2**63))
 
 
 def max_depth(

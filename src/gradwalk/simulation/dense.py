@@ -33,7 +33,7 @@ class DenseSampler:
     @staticmethod
     def bytes_a_layer(width_in: int, width_out: int) -> int:
         """Return how much of a layer of one walk stays in memory until the way back."""
-        return 8 * width_out * (width_in + 2)
+        return 8 * width_out * (width_in + 2) + 40
 
     def mark(self) -> Any:
         """Return where the forward draws stand: rewind to it and the same layers come again."""

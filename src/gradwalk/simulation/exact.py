@@ -21,6 +21,10 @@ from gradwalk.simulation.arena import Arena
 from gradwalk.simulation.signal import Response, Signal, alive, next_log_scale
 
 
+# A single active unit gets what delta has along h and no more; in 1e7 such layers single precision may cancel it to 0.
+_LEAST = 1e-20
+
+
 class Layer(NamedTuple):
     """What a layer keeps for the way back, a row a walk: a = exp(log_scale) x, h = f(a), f'(a)."""
 
@@ -53,7 +57,7 @@ class ExactSampler:
     @staticmethod
     def bytes_a_layer(width_in: int, width_out: int) -> int:
         """Return how much of a layer of one walk stays in memory until the way back."""
-        return 12 * width_out
+        return 12 * width_out + 40
 
     def mark(self) -> Any:
         """Return where the forward draws stand: rewind to it and the same layers come again."""
@@ -91,7 +95,7 @@ class ExactSampler:
             delta += h * _column(gradient.overlap / np.sqrt(squared) - _dot(h, delta) / squared)
             log_factor = -0.5 * math.log(h.shape[1])
         delta *= slope
-        squared = _dot(delta, delta)
+        squared = np.maximum(_dot(delta, delta), _LEAST)
         overlap = _dot(layer.x, delta) / np.sqrt(squared)
         return Gradient(overlap, h.shape[1]), log_factor + log_slope + 0.5 * np.log(squared)
 

@@ -11,7 +11,7 @@ from gradwalk.activations import Activation, Array, Indices
 # Within these scales f is evaluated as it is, in single precision. Past them it has to be homogeneous there.
 _LOG_SCALES = (-25.0, 25.0)
 _REDRAWS = 2000
-_FAINT = 1e-12  # squared norm of f'(a) below which single precision would lose it
+_FAINT = 1e-6  # squared norm of f'(a) below which single precision would lose it
 
 
 class Signal(NamedTuple):

@@ -24,7 +24,9 @@ Job = tuple[int, np.random.SeedSequence]
 _SAMPLERS: dict[str, Any] = {"exact": ExactSampler, "dense": DenseSampler}
 _THREADS = 4
 _KEPT_BYTES = 128e6  # layers of a block that wait for the way back, in each thread
-_BLOCK_BYTES = 1e6  # one layer of a block: small enough to stay in the cache,
+_MARK_BYTES = 256e6  # signals at which segments of layers begin
+_HEAVY_BYTES = 4e6  # a layer of a block past this leaves memory for one thread only
+_BLOCK_BYTES = 1e6  # otherwise a layer of a block is small enough to stay in the cache,
 _LEAST_BYTES = 2e5  # and large enough that NumPy is not kept busy with calls alone
 _RESULT_CELLS = 24_000_000  # log_norm and log_variance, 8 bytes each
 
@@ -81,7 +83,7 @@ def simulate(
 
     All steps are alike: a_0 is random of unit variance, h_0 = f(a_0), the last step includes f'(a_0), and delta_D is
     a random vector. `width` is one number, or depth + 1 of them, input first; `gain` one, or one a layer, layer 1
-    first. Indices in which nothing is active are drawn anew, as in the paper, and counted. `method="dense"` draws the
+    first. Layers in which nothing is active are drawn anew, as in the paper, and counted. `method="dense"` draws the
     matrices. `every=k` keeps every k-th layer of the result, and the last, where all of them would not fit.
 
     >>> walks = simulate("relu", 100, 50, gain=1.4323, walks=200, rng=1)
@@ -111,18 +113,20 @@ def simulate(
             luck[rows] = networks.sampler.luck
         return dead
 
-    dead = _in_threads(run, jobs, f"{f} walks", len(jobs) * len(gains))
+    heavy = block * max(_layer_bytes(sampler, layers)) > _HEAVY_BYTES
+    threads = 1 if heavy else min(len(jobs), _THREADS, os.cpu_count() or 1)
+    dead = _in_threads(run, jobs, threads, f"{f} walks", len(jobs) * len(gains))
     if not (np.isfinite(log_norm).all() and np.isfinite(log_variance).all()):
         raise ValueError(f"simulate: the signal or the gradient of {f} leaves what floating point can hold")
     return Walks(log_norm, log_variance, columns, luck, dead)
 
 
-def _in_threads(run: Callable[..., int], jobs: list[Job], label: str, steps: int) -> int:
+def _in_threads(run: Callable[..., int], jobs: list[Job], threads: int, label: str, steps: int) -> int:
     """Run the jobs on a few threads, NumPy's work being outside the interpreter's lock; sum what they return.
 
     Which thread does a job has no influence on its random numbers.
     """
-    threads, stop = min(len(jobs), _THREADS, os.cpu_count() or 1), threading.Event()
+    stop = threading.Event()
     with progress(label, steps) as advance, ThreadPoolExecutor(threads) as pool:
 
         def step(done: int) -> None:
@@ -233,7 +237,10 @@ def _block(sampler: Any, widths: tuple[int, ...], walks: int) -> int:
     least = int(_LEAST_BYTES // largest)
     fitting = max(least, int(_KEPT_BYTES // sum(_layer_bytes(sampler, widths))))
     shared = max(least, -(-walks // _THREADS))
-    return max(1, min(walks, shared, fitting, int(_BLOCK_BYTES // largest)))
+    block = max(1, min(walks, shared, fitting, int(_BLOCK_BYTES // largest)))
+    if len(_segments(sampler, widths, block)) * block * max(widths) * 8 > _MARK_BYTES:
+        raise ValueError("simulate: networks so wide and so deep at once do not fit in memory")
+    return block
 
 
 def _seed(rng: np.random.Generator | int | None) -> np.random.SeedSequence:
