@@ -19,6 +19,9 @@ ALLOWED = {
     "simulation": {"activations", "checks", "progress", "simulation"},
     "gains": {"activations", "checks", "simulation", "theory"},
     "figures": {"activations", "checks", "figures", "gains", "progress", "simulation", "theory"},
+    "torch": {"activations", "checks", "gains", "simulation", "theory", "torch"},
+    "jax": {"activations", "checks", "gains", "jax"},
+    "keras": {"activations", "checks", "gains", "keras"},
     "cli": {"activations", "checks", "figures", "gains", "progress", "simulation", "theory"},
     "__init__": {"activations", "gains", "simulation", "theory"},
 }

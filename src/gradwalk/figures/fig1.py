@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def compute(seed: int = 0, *, width: int = 100, depth: int = 500, walks: int = 1000, shown: int = 60) -> Table:
+def compute(seed: int = 0, *, width: int = 100, depth: int = 500, walks: int = 4000, shown: int = 60) -> Table:
     """Return mean, standard error and variance over the walks at each layer, and `shown` of the walks themselves.
 
     printed is d / (2 N), eq. 13, the variance of the log-norm (of ln z it is four times that); exact is d times
@@ -99,6 +99,9 @@ def _draw_mean(panel: Axes, table: Table) -> None:
 
 def _draw_variance(panel: Axes, table: Table) -> None:
     x = table["travelled"]
+    error = table["variance"] * math.sqrt(2 / (table.facts["walks"] - 1))
+    low, high = table["variance"] - 2 * error, table["variance"] + 2 * error
+    panel.fill_between(x, low, high, color=BLUE, alpha=0.2, linewidth=0, label="± 2 s.e.")
     panel.plot(x, table["variance"], color=BLUE, label="variance over the walks")
     panel.plot(x, table["printed"], color=RED, linestyle="--", label="d / (2N), eq. 13")
     panel.plot(x, table["exact"], color=GREY, linestyle=":", linewidth=2, label="exact: d trigamma(N/2) / 4")
