@@ -82,6 +82,7 @@ def test_figure_1_has_walks_a_mean_at_zero_and_both_variances(walks: Table) -> N
     assert (0.0, "-") in lines(mean, RED)
     assert len(mean.collections) == 1  # the band
     assert [text.get_text() for text in variance.get_legend().get_texts()] == [
+        "± 2 s.e.",
         "variance over the walks",
         "d / (2N), eq. 13",
         "exact: d trigamma(N/2) / 4",
