@@ -5,12 +5,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from scipy import optimize
 
 from gradwalk.activations import Activation, Array, Indices
 
 _REACH = 12.0  # standard deviations; the tail beyond weighs 4e-33
-_ORDER = 24
-_SHARPEST = 1e8  # q past this would need panels thinner than single nodes resolve; f is homogeneous long before
+_ORDER = 16
+_LARGEST_Q = 1e8  # past this panels would have to be thinner than doubles resolve; f is homogeneous long before
 
 
 class Nodes(NamedTuple):
@@ -22,20 +23,23 @@ class Nodes(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def nodes(activation: Activation, q: float) -> Nodes:
-    """Return nodes at which averages of smooth functions of f(a) and f'(a) come out to about 1e-13.
+def nodes(activation: Activation, q: float, finest: float = 1.0) -> Nodes:
+    """Return nodes at which averages of smooth functions of f(a) and f'(a) come out to about 1e-12.
 
-    Panels are uniform in a / sqrt(q) and, where f may bend sharply on that scale, graded in a itself;
-    an edge stands at every kink. Functions that oscillate, such as sin, get panels shorter than a half-wave.
+    Panels are uniform in a / sqrt(q), short enough for functions that oscillate, and graded in a itself, where f may
+    bend sharply on that scale; an edge stands at every kink. Averages of functions that peak where f' crosses 0, as
+    those of the step do, need panels graded down to the width `finest` there.
     """
+    if q > _LARGEST_Q:
+        raise ValueError(f"quadrature: the pre-activation variance must be at most {_LARGEST_Q:g}, got q={q:g}")
     sd = math.sqrt(q)
-    if q > _SHARPEST:
-        raise ValueError(f"quadrature: the pre-activation variance must be at most {_SHARPEST:g}, got q={q:g}")
     uniform = np.linspace(-_REACH, _REACH, 2 * max(12, math.ceil(min(sd, 100.0) * _REACH / 2)) + 1)
     graded = np.geomspace(2.0**-10, 2.0**10, 41) / sd
-    bends = np.concatenate([graded, -graded, [0.0], np.array(activation.kinks) / sd])
-    edges = np.unique(np.concatenate([uniform, bends[np.abs(bends) < _REACH]]))
-    edges = edges[np.concatenate([[True], np.diff(edges) > 1e-15])]
+    edges = _merged(uniform, graded, -graded, np.zeros(1), np.array(activation.kinks) / sd)
+    if finest < 1.0:
+        distance = np.geomspace(finest, 1.0, 1 + math.ceil(-math.log2(finest)))
+        around = [zero + np.concatenate([-distance, [0.0], distance]) for zero in _zeros(activation, sd * edges)]
+        edges = _merged(edges, *(each / sd for each in around))
     points, weights = np.polynomial.legendre.leggauss(_ORDER)
     half = np.diff(edges)[:, None] / 2
     x = edges[:-1, None] + half * (points + 1)
@@ -45,8 +49,28 @@ def nodes(activation: Activation, q: float) -> Nodes:
 
 
 def flat_share(activation: Activation, q: float) -> float:
-    """Return P(f'(a) = 0): the weight of the panels on which the derivative vanishes throughout."""
+    """Return P(f'(a) = 0): the weight of the panels on which the derivative vanishes throughout.
+
+    Where f' is smaller than double precision holds, it counts as 0.
+    """
     a, weight, panel = nodes(activation, q)
     alive = np.zeros(panel[-1] + 1, dtype=bool)
     np.logical_or.at(alive, panel, np.asarray(activation.derivative(a)) != 0)
     return float(weight[~alive[panel]].sum())
+
+
+def _merged(*parts: Array) -> Array:
+    edges = np.unique(np.concatenate(parts))
+    edges = edges[np.abs(edges) <= _REACH]
+    return edges[np.concatenate([[True], np.diff(edges) > 1e-15])]
+
+
+def _zeros(activation: Activation, a: Array) -> list[float]:
+    """Return where f' crosses 0 inside an interval between two neighbours of `a`; a jump at a kink is no crossing."""
+
+    def slope(at: float) -> float:
+        return float(np.asarray(activation.derivative(np.array([at])))[0])
+
+    inner = np.stack([a[:-1] + 1e-9 * np.diff(a), a[1:] - 1e-9 * np.diff(a)])
+    left, right = np.asarray(activation.derivative(inner))
+    return [optimize.brentq(slope, *inner[:, k], xtol=1e-15) for k in np.flatnonzero(left * right < 0)]

@@ -1,7 +1,7 @@
 """The step of the walk: mean and variance of ln z, z the factor one layer puts on |delta|^2 at gain 1."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -101,15 +101,16 @@ def _by_quadrature(activation: Activation, n: int, q: float) -> Step:
     <ln z> = int (exp(-t) - Psi(t)) / t dt  and  <(ln z)^2> = -2 int ln t (exp(-t) - Psi(t)) / t dt - 2 gamma <ln z>.
     In u = ln t both are integrals of analytic functions over the line: the trapezoid rule converges geometrically.
     """
-    a, weight, _ = nodes(activation, q)
+    finest = 2.0 ** -math.ceil(48 / n)  # terms narrower than this weigh less than 1e-14 in the n-th power
+    a, weight, _ = nodes(activation, q, finest)
     slope2 = np.asarray(activation.derivative(a), dtype=np.float64) ** 2
     mean_z = float(weight @ slope2)
     if not 0 < mean_z < math.inf:
         raise ValueError(f"step: the derivative of {activation} is zero or not finite at q={q:g}")
     transform = _transform(slope2 / mean_z, weight, n, flat_share(activation, q))
-    spacing = 0.125
+    spacing = 0.25
     first = second = 0.0
-    for block in _blocks(spacing):
+    for block in _blocks(spacing, len(weight)):
         gap = np.exp(-np.exp(np.minimum(block, 8.0))) - transform(block)
         first += spacing * float(gap.sum())
         second += spacing * float((block * gap).sum())
@@ -119,9 +120,11 @@ def _by_quadrature(activation: Activation, n: int, q: float) -> Step:
     return Step(drift, -2 * second - 2 * np.euler_gamma * first - first**2)
 
 
-def _blocks(spacing: float) -> list[Array]:
-    edges = np.arange(-48, 4096, 16)
-    return [low + spacing * np.arange(int(16 / spacing)) for low in edges.astype(np.float64)]
+def _blocks(spacing: float, nodes: int) -> Iterator[Array]:
+    """Yield the points u = ln t, from where exp(-t) and Psi are both 1, in blocks that keep a table of them small."""
+    length = max(1, min(64, 2_000_000 // nodes))
+    for first in range(0, 16_384, length):
+        yield -40 + spacing * np.arange(first, first + length)
 
 
 def _transform(slope2: Array, weight: Array, n: int, flat: float) -> Callable[[Array], Array]:
