@@ -214,6 +214,12 @@ def list_activations() -> None:
     _print(_grid(rows, header=True))
 
 
+def _source(answer: dict[str, Any]) -> str:
+    if answer["formula"] == "paper":
+        return "the paper's formula"
+    return f"{answer['walks']} sampled walks" if answer["walks"] else "an exact formula"
+
+
 def _gain_answer(
     activation: str, width: int | tuple[int, ...], depth: int | None, weights: str, formula: str, seed: int
 ) -> dict[str, Any]:
@@ -241,7 +247,8 @@ def _gain_lines(answer: dict[str, Any]) -> list[Line]:
     std = answer["weight_std"]
     lines = [
         ("gain g", f"{answer['gain']:.6f}" + (f" ± {answer['standard_error']:.6f}" if answer["walks"] else "")),
-        ("weights", f"{answer['weights']}, {answer['formula']} formula"),
+        ("weights", answer["weights"]),
+        ("gain found by", _source(answer)),
         ("standard deviation of weights", _stds(std if isinstance(std, list) else [std])),
         ("kind of activation", answer["kind"]),
     ]
@@ -251,8 +258,6 @@ def _gain_lines(answer: dict[str, Any]) -> list[Line]:
         lines += [("drift of ln z at g = 1", f"{answer['drift']:.6f}"), (variance, f"{answer['variance']:.6f}")]
     if answer["spread"] is not None:
         lines.append(("spread of the final log-norm", f"{answer['spread']:.3f}"))
-    if answer["walks"]:
-        lines.append(("sampled walks", f"{answer['walks']}"))
     return lines
 
 
