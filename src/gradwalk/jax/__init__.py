@@ -1,0 +1,10 @@
+"""Random walk initialisation for JAX, in the manner of `jax.nn.initializers`."""
+
+try:
+    import jax as _jax  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("gradwalk.jax needs JAX: pip install 'gradwalk[jax]'", name="jax") from error
+
+from gradwalk.jax.init import random_walk
+
+__all__ = ["random_walk"]
