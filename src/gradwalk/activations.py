@@ -175,16 +175,18 @@ def activation(name: str | Activation) -> Activation:
         return name
     if not isinstance(name, str):
         raise TypeError(f"activation: a name or an Activation is needed, got {name!r}")
+    return _REGISTERED.get(_plain(name)) or _built_in(name)
+
+
+@lru_cache(maxsize=512)  # one object a name, so that what was computed of it is found again
+def _built_in(name: str) -> Activation:
     match = re.fullmatch(r"\s*([^()]+?)\s*(?:\(([^()]*)\))?\s*", name)
     if match is None:
         raise ValueError(f'activation: write a name or name(parameter) such as "leaky_relu(0.2)", got {name!r}')
-    plain, parameter = _plain(match[1]), match[2]
-    if plain in _REGISTERED and not parameter:
-        return _REGISTERED[plain]
     known = {_plain(each): each for each in _FAMILIES} | {_plain(k): v for k, v in _ALIASES.items()}
-    if plain not in known:
+    if _plain(match[1]) not in known:
         raise ValueError(_unknown(name, [*_FAMILIES, *_ALIASES, *(a.name for a in _REGISTERED.values())]))
-    return _built(known[plain], parameter)
+    return _built(known[_plain(match[1])], match[2])
 
 
 def names() -> list[str]:
@@ -222,7 +224,7 @@ def _unknown(name: str, known: list[str]) -> str:
     return f"activation: unknown activation {name!r}; {hint}"
 
 
-@lru_cache(maxsize=256)  # one object a name, so that what was computed of it is found again
+@lru_cache(maxsize=512)  # and one for all spellings of it
 def _built(family: str, parameter: str | None) -> Activation:
     build = _FAMILIES[family]
     if not parameter:

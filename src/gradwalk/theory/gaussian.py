@@ -62,7 +62,7 @@ def flat_share(activation: Activation, q: float) -> float:
 def _merged(*parts: Array) -> Array:
     edges = np.unique(np.concatenate(parts))
     edges = edges[np.abs(edges) <= _REACH]
-    return edges[np.concatenate([[True], np.diff(edges) > 1e-15])]
+    return np.asarray(edges[np.concatenate([[True], np.diff(edges) > 1e-15])])
 
 
 def _zeros(activation: Activation, a: Array) -> list[float]:
@@ -71,6 +71,6 @@ def _zeros(activation: Activation, a: Array) -> list[float]:
     def slope(at: float) -> float:
         return float(np.asarray(activation.derivative(np.array([at])))[0])
 
-    inner = np.stack([a[:-1] + 1e-9 * np.diff(a), a[1:] - 1e-9 * np.diff(a)])
-    left, right = np.asarray(activation.derivative(inner))
-    return [optimize.brentq(slope, *inner[:, k], xtol=1e-15) for k in np.flatnonzero(left * right < 0)]
+    low, high = a[:-1] + 1e-9 * np.diff(a), a[1:] - 1e-9 * np.diff(a)
+    turns = np.asarray(activation.derivative(low)) * np.asarray(activation.derivative(high)) < 0
+    return [float(optimize.brentq(slope, low[k], high[k], xtol=1e-15)) for k in np.flatnonzero(turns)]

@@ -1,0 +1,538 @@
+"""gradwalk.torch: what a layer reads is found, its weights have the right scale, and real walks are unbiased."""
+
+import functools
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+import torch.nn.functional as F  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.nn.utils import parametrize  # noqa: E402
+
+import gradwalk as gw  # noqa: E402
+import gradwalk.torch as gwt  # noqa: E402
+from gradwalk.torch.steady import counterpart_of_function  # noqa: E402
+
+DEPTH, WIDTH, SEEDS = 200, 100, 40
+MODULES = {"relu": nn.ReLU, "tanh": nn.Tanh, "elu": nn.ELU, "selu": nn.SELU, "leaky_relu": nn.LeakyReLU}
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def generator(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+def mlp(widths, module):
+    layers = [each for n, m in itertools.pairwise(widths) for each in (nn.Linear(n, m), module())]
+    return nn.Sequential(*layers[:-1])
+
+
+@functools.cache
+def deep(module):
+    with torch.random.fork_rng(devices=[]):
+        return mlp([WIDTH] * (DEPTH + 1), module)
+
+
+def final_log_norm(model, inputs, seed):
+    """Return ln(|delta_1| / |delta_D|) of one example by autograd; delta_D is the random cotangent at the output."""
+    first = model[0](inputs).detach().requires_grad_()
+    output = model[1:](first)
+    cotangent = torch.randn(output.shape, generator=generator(10_000 + seed))
+    (delta,) = torch.autograd.grad(output, first, cotangent)
+    return math.log(delta.double().norm() / cotangent.double().norm())
+
+
+def final_log_norms(model, seeds=SEEDS, **options):
+    """Return the final log-norm of as many networks, every one drawn anew by init_."""
+    finals = []
+    for seed in range(seeds):
+        source = generator(seed)
+        gwt.init_(model, generator=source, **options)
+        finals.append(final_log_norm(model, torch.randn(1, model[0].in_features, generator=source), seed))
+    return np.array(finals)
+
+
+def assert_unbiased(finals, errors=4.0):
+    mean, error = finals.mean(), finals.std(ddof=1) / math.sqrt(len(finals))
+    assert abs(mean) < errors * error, f"mean {mean:.3f}, standard error {error:.3f}"
+
+
+# The walk of real networks.
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_gradients_of_gaussian_nets_of_200_layers_do_an_unbiased_walk(name):
+    assert_unbiased(final_log_norms(deep(MODULES[name])))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_gradients_of_orthogonal_nets_of_200_layers_do_an_unbiased_walk(name):
+    assert_unbiased(final_log_norms(deep(MODULES[name]), weights="orthogonal"))
+
+
+def test_the_measure_sees_a_gain_that_is_two_percent_off():
+    model = deep(nn.Tanh)
+    finals = []
+    for seed in range(10):
+        gwt.init_(model, generator=generator(seed), weights="orthogonal")
+        for layer in model[2::2]:
+            layer.weight.data.mul_(1.02)
+        finals.append(final_log_norm(model, torch.randn(1, WIDTH, generator=generator(seed)), seed))
+    with pytest.raises(AssertionError, match="mean"):
+        assert_unbiased(np.array(finals))
+
+
+def test_a_deep_gelu_net_is_called_unsteady_once_with_its_serviceable_depth():
+    with pytest.warns(gw.UnsteadyWarning, match=r"gelu is unsteady: over 199 steps .* spread of \d\d") as caught:
+        report = gwt.init_(deep(nn.GELU), generator=generator(0))
+    limit = gw.max_depth("gelu", WIDTH)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert f"greatest serviceable depth (spread 2) is {limit:.0f}" in str(caught[0].message)
+    assert report.remarks == (str(caught[0].message).removeprefix("init_: "),)
+    assert "gelu is unsteady" in str(report)
+
+
+def test_steady_gelu_is_flat_where_gelu_is_not():
+    finals = final_log_norms(deep(functools.partial(gwt.Steady, nn.GELU(), 100.0)))
+    assert_unbiased(finals)
+    assert finals.std() < 3.0
+
+
+def test_a_shallow_gelu_net_is_not_called_unsteady():
+    assert gwt.init_(mlp([100] * 6, nn.GELU), generator=generator(0)).remarks == ()
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+def test_layers_of_different_width_are_unbiased(weights):
+    model = mlp([784, 300, 100, 500, 10], nn.ReLU)
+    assert_unbiased(final_log_norms(model, 100, weights=weights))
+    report = gwt.init_(model, weights=weights, generator=generator(0))
+    expected = [
+        gw.gain(f, n, weights=weights) for f, n in (("linear", 784), ("relu", 300), ("relu", 100), ("relu", 500))
+    ]
+    assert [row.gain for row in report.rows] == pytest.approx(expected, rel=1e-12)
+
+
+class ConvNet(nn.Module):
+    """Twenty convolutions, four of them of stride 2, all of them padded."""
+
+    def __init__(self):
+        super().__init__()
+        strides = [2 if place in (4, 8, 12, 16) else 1 for place in range(20)]
+        self.layers = nn.ModuleList(
+            nn.Conv2d(3 if place == 0 else 16, 16, 3, stride=stride, padding=1, padding_mode="circular")
+            for place, stride in enumerate(strides)
+        )
+
+    def forward(self, x):
+        for place, layer in enumerate(self.layers):
+            x = layer(x if place == 0 else F.relu(x))
+        return x
+
+    def log_norm(self, seed):
+        x = torch.randn(1, 3, 32, 32, generator=generator(seed))
+        first = self.layers[0](x).detach().requires_grad_()
+        out = first
+        for layer in self.layers[1:]:
+            out = layer(F.relu(out))
+        cotangent = torch.randn(out.shape, generator=generator(seed + 1))
+        return math.log(torch.autograd.grad(out, first, cotangent)[0].norm() / cotangent.norm())
+
+
+def test_a_convnet_with_stride_and_padding_keeps_its_gradient():
+    model = ConvNet()
+    default = model.log_norm(0)
+    finals = []
+    for seed in range(SEEDS):
+        report = gwt.init_(model, generator=generator(seed))
+        finals.append(model.log_norm(seed))
+    assert [row.activation for row in report.rows] == ["linear"] + ["relu"] * 19
+    assert default < -5
+    assert abs(np.mean(finals)) < 0.5
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+@pytest.mark.parametrize(
+    ("layer", "size"),
+    [
+        (nn.Conv2d(32, 64, 3, groups=4, padding=1, padding_mode="circular"), 16),
+        (nn.ConvTranspose2d(32, 16, 4, stride=2, groups=2), 16),
+        (nn.ConvTranspose1d(64, 32, 5, stride=3), 300),
+    ],
+    ids=["grouped", "transposed and grouped", "transposed"],
+)
+def test_convolutions_hand_the_norm_of_the_gradient_back(layer, size, weights):
+    gwt.init_(layer, weights=weights, generator=generator(1))
+    shape = (1, layer.in_channels) + (size,) * (layer.weight.ndim - 2)
+    x = torch.randn(shape, generator=generator(2), requires_grad=True)
+    out = layer(x)
+    cotangent = torch.randn(out.shape, generator=generator(3))
+    (delta,) = torch.autograd.grad(out, x, cotangent)
+    assert math.log(delta.norm() / cotangent.norm()) == pytest.approx(0.0, abs=0.1)
+    assert not layer.bias.any()
+
+
+# The entries.
+
+
+def test_gaussian_entries_have_mean_variance_and_distribution():
+    w = gwt.random_walk_(torch.empty(400, 150, dtype=torch.float64), "relu", generator=generator(0)).numpy()
+    std = gw.gain("relu", 150) / math.sqrt(150)
+    assert abs(w.mean()) < 4 * std / math.sqrt(w.size)
+    assert abs(w.var() / std**2 - 1) < 4 * math.sqrt(2 / w.size)
+    assert stats.kstest(w.ravel() / std, "norm").pvalue > 0.001
+
+
+@pytest.mark.parametrize("shape", [(60, 200), (200, 60), (100, 100), (32, 8, 3, 3)])
+def test_orthogonal_entries_have_the_same_variance_and_orthogonal_rows_or_columns(shape):
+    w = gwt.random_walk_(torch.empty(shape, dtype=torch.float64), gain=1.5, weights="orthogonal").flatten(1)
+    fan_in = w.shape[1]
+    assert (w**2).mean().item() == pytest.approx(1.5**2 / fan_in)
+    products = w @ w.T if len(w) <= fan_in else w.T @ w
+    torch.testing.assert_close(products, products.diag().mean() * torch.eye(len(products), dtype=w.dtype))
+
+
+def test_each_group_of_a_convolution_is_orthogonal_of_its_own():
+    layer = nn.Conv1d(32, 32, 1, groups=4).double()
+    gwt.init_(layer, weights="orthogonal", generator=generator(0))
+    for group in layer.weight.detach().flatten(1).chunk(4):
+        torch.testing.assert_close(group @ group.T, torch.eye(8, dtype=torch.float64))
+
+
+def test_orthogonal_weights_with_more_rows_than_columns_are_not_called_exact():
+    rows = gwt.init_(mlp([20, 20, 40], nn.ReLU), weights="orthogonal").rows
+    assert [row.exact for row in rows] == [True, False]
+
+
+def test_layers_are_independent_of_each_other():
+    model = mlp([100] * 4, nn.ReLU)
+    gwt.init_(model, generator=generator(0))
+    flat = [layer.weight.detach().flatten().double().numpy() for layer in model[::2]]
+    correlations = np.corrcoef(flat)[np.triu_indices(3, 1)]
+    assert (abs(correlations) < 4 / math.sqrt(flat[0].size)).all()
+    assert not np.array_equal(flat[0], flat[1])
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+def test_the_same_seed_gives_the_same_weights_and_the_global_seed_is_left_alone(weights):
+    model = mlp([30, 20, 40], nn.Tanh)
+    before = torch.get_rng_state()
+    states = []
+    for seed in (1, 1, 2):
+        gwt.init_(model, weights=weights, generator=generator(seed))
+        states.append(model[2].weight.detach().clone())
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(states[0], states[1])
+    assert not torch.equal(states[0], states[2])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+def test_every_floating_type_is_filled_in_place(dtype, weights):
+    tensor = torch.zeros(80, 120, dtype=dtype)
+    assert gwt.random_walk_(tensor, "relu", weights=weights, generator=generator(0)) is tensor
+    expected = gw.gain("relu", 120, weights=weights) / math.sqrt(120)
+    assert tensor.double().std().item() == pytest.approx(expected, rel=0.05)
+
+
+def test_parameters_are_filled_without_a_graph():
+    parameter = nn.Parameter(torch.empty(4, 4))
+    assert gwt.random_walk_(parameter, "relu").grad_fn is None
+    assert parameter.requires_grad
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+def test_meta_tensors_are_left_as_they_are(weights):
+    with torch.device("meta"):
+        model = mlp([30, 20, 40], nn.ReLU)
+    source = generator(0)
+    before = source.get_state()
+    assert gwt.random_walk_(model[0].weight, weights=weights, generator=source).is_meta
+    assert len(gwt.init_(model, weights=weights, generator=source).rows) == 2
+    assert torch.equal(source.get_state(), before)
+    assert model[0].weight.is_meta
+
+
+def test_an_empty_tensor_comes_back():
+    assert gwt.random_walk_(torch.empty(0, 3)).shape == (0, 3)
+
+
+def test_depth_and_gain_reach_the_weights():
+    w = gwt.random_walk_(torch.empty(300, 50), "elu", depth=20, generator=generator(0))
+    assert w.std().item() * math.sqrt(50) == pytest.approx(gw.gain("elu", 50, 20), rel=0.03)
+    w = gwt.random_walk_(torch.empty(300, 50), gain=3.0, generator=generator(0))
+    assert w.std().item() * math.sqrt(50) == pytest.approx(3.0, rel=0.03)
+
+
+# What a layer reads.
+
+
+class Wired(nn.Module):
+    """A model from a function of its layers and the input."""
+
+    def __init__(self, wiring, **layers):
+        super().__init__()
+        self.wiring = wiring
+        for name, layer in layers.items():
+            self.add_module(name, layer)
+
+    def forward(self, x):
+        return self.wiring(self, x)
+
+
+def square():
+    return nn.Linear(6, 6)
+
+
+def wired(wiring):
+    return Wired(wiring, a=square(), b=square(), c=square())
+
+
+def reads(model, **options):
+    return {layer.name: layer.activation.name for layer in gwt.find_layers(model, **options).found}
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (nn.ReLU(), "relu"),
+        (nn.LeakyReLU(0.2), "leaky_relu(0.2)"),
+        (nn.Tanh(), "tanh"),
+        (nn.Sigmoid(), "sigmoid"),
+        (nn.Softplus(2.0), "softplus(2)"),
+        (nn.ELU(0.5), "elu(0.5)"),
+        (nn.SELU(), "selu"),
+        (nn.GELU(approximate="tanh"), "gelu"),
+        (nn.SiLU(), "silu"),
+        (nn.Mish(), "mish"),
+        (nn.Softsign(), "softsign"),
+        (nn.Hardtanh(), "hard_tanh"),
+        (nn.PReLU(), "leaky_relu(0.25)"),
+        (nn.Identity(), "linear"),
+        (nn.Sequential(nn.Dropout(), nn.ReLU(), nn.Flatten()), "relu"),
+        (gwt.Steady(nn.SiLU(), 10.0), "silu*10"),
+    ],
+    ids=str,
+)
+def test_an_activation_module_is_known_and_computes_what_its_counterpart_computes(module, name):
+    model = nn.Sequential(nn.Linear(4, 4), module, nn.Linear(4, 4))
+    layer = gwt.find_layers(model).found[1]
+    assert layer.activation.name == name
+    a = torch.linspace(-2, 2, 9, dtype=torch.float64)
+    values = module.double().eval()(a[None])[0].detach().numpy()
+    np.testing.assert_allclose(values, layer.activation.f(a.numpy()), atol=1e-3)  # gelu's tanh form is 5e-4 off
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (F.relu, "relu"),
+        (torch.relu, "relu"),
+        (lambda x: x.relu(), "relu"),
+        (torch.tanh, "tanh"),
+        (lambda x: x.tanh(), "tanh"),
+        (F.gelu, "gelu"),
+        (lambda x: F.leaky_relu(x, 0.3), "leaky_relu(0.3)"),
+        (lambda x: F.leaky_relu(x, negative_slope=0.3), "leaky_relu(0.3)"),
+        (lambda x: F.elu(F.dropout(x, 0.5)), "elu"),
+        (lambda x: F.hardtanh(x), "hard_tanh"),
+        (lambda x: F.silu(x).reshape(x.shape[0], -1), "silu"),
+        (lambda x: F.relu(x, inplace=True).view(-1, 6).unsqueeze(0).squeeze(0), "relu"),
+    ],
+)
+@pytest.mark.parametrize("example", [None, torch.ones(2, 6)], ids=["traced", "run"])
+def test_an_activation_function_is_known_traced_and_run(function, name, example):
+    model = wired(lambda m, x: m.b(function(m.a(x))))
+    assert reads(model, example=example) == {"a": "linear", "b": name}
+
+
+def test_the_parameter_of_a_function_is_read_by_place_and_by_name():
+    for args, kwargs in [((None, 0.3), {}), ((None,), {"negative_slope": 0.3})]:
+        assert counterpart_of_function("leaky_relu", args, kwargs).name == "leaky_relu(0.3)"
+
+
+@pytest.mark.parametrize("example", [None, torch.ones(2, 6)], ids=["traced", "run"])
+def test_residual_connections_are_named_and_never_taken_for_exact(example):
+    def wiring(m, x):
+        x = m.a(x)
+        return m.c(F.relu(x + m.b(F.relu(x))))
+
+    report = gwt.init_(wired(wiring), example=example)
+    assert [row.activation for row in report.rows] == ["linear", "relu", "relu"]
+    assert all("residual: outside the theory" in row.notes and row.drift is None for row in report.rows)
+    assert "residual: outside the theory" in str(report)
+
+
+@pytest.mark.parametrize("example", [None, torch.ones(2, 6)], ids=["traced", "run"])
+def test_depth_is_counted_along_the_longest_path(example):
+    model = wired(lambda m, x: m.c(m.b(torch.tanh(m.a(x))) + m.b(x)))
+    layers = gwt.find_layers(model, example=example)
+    assert {layer.name: layer.position for layer in layers.found} == {"a": 1, "b": 2, "c": 3}
+    assert layers.depth == 3
+    assert "called more than once: outside the theory" in layers.found[1].notes
+
+
+def test_a_norm_is_left_alone_and_named_where_it_is_read():
+    model = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 2))
+    report = gwt.init_(model)
+    assert [row.notes for row in report.rows] == [(), ("norm: outside the theory",), ()]
+    assert [row.drift for row in report.rows] == [0.0, None, 0.0]
+    assert [row.exact for row in report.rows] == [True, False, False]
+    assert [(each.name, each.kind) for each in report.left] == [("1", "BatchNorm1d")]
+
+
+def test_what_is_left_alone_is_not_touched_and_has_its_reason():
+    tied = square()
+    tied.weight = (embedding := nn.Embedding(6, 6)).weight
+    parts = {
+        "plain": square(),
+        "embedding": embedding,
+        "tied": tied,
+        "recurrent": nn.LSTM(6, 6),
+        "attention": nn.MultiheadAttention(6, 2),
+        "normed": nn.utils.parametrizations.weight_norm(square()),
+        "shifted": parametrize.register_parametrization(square(), "bias", nn.Softplus()),
+        "lazy": nn.LazyLinear(6),
+        "unused": square(),
+    }
+
+    def wiring(m, x):
+        x = m.lazy(m.shifted(m.normed(m.tied(m.plain(x)) + m.embedding(torch.zeros(2, dtype=torch.long)))))
+        return m.attention(*[m.recurrent(x)[0]] * 3)[0]
+
+    model = Wired(wiring, **parts)
+    before = {k: v.clone() for k, v in model.state_dict().items() if not k.startswith(("plain", "lazy"))}
+    report = gwt.init_(model)
+    assert [row.name for row in report.rows] == ["plain"]
+    why = {each.name: each.why for each in report.left}
+    for name, word in {
+        "embedding": "lookup",
+        "tied": "shared",
+        "recurrent": "same weights",
+        "attention": "softmax",
+        "normed": "parametrised",
+        "shifted": "parametrised",
+        "lazy": "lazy",
+        "unused": "not on the way",
+    }.items():
+        assert word in why[name]
+        assert f"left alone: {name}" in str(report)
+    for key, value in before.items():
+        assert torch.equal(model.state_dict()[key], value), key
+
+
+def test_a_trace_that_took_the_wrong_way_is_noticed():
+    def wiring(m, x):
+        a = m.a(x)
+        return m.b(torch.cat([a, a], 1) if isinstance(a, torch.Tensor) else a)
+
+    model = Wired(wiring, a=square(), b=nn.Linear(12, 2))
+    with pytest.raises(ValueError, match=r"'b' reads 12 channels, and the trace says 6.*pass example="):
+        gwt.find_layers(model)
+    assert reads(model, example=torch.ones(2, 6)) == {"a": "linear", "b": "linear"}
+
+
+def test_running_the_example_changes_nothing_in_the_model():
+    def wiring(m, x):
+        return m.b(torch.relu(m.norm(m.drop(m.a(x))) + torch.rand(6)))
+
+    model = Wired(wiring, a=square(), b=square(), norm=nn.BatchNorm1d(6), drop=nn.Dropout(0.5))
+    model.drop.eval()
+    state, seed = {k: v.clone() for k, v in model.state_dict().items()}, torch.get_rng_state()
+    gwt.find_layers(model, example=torch.randn(5, 6, generator=generator(0)))
+    assert all(torch.equal(v, state[k]) for k, v in model.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), seed)
+    assert model.training
+    assert not model.drop.training
+    assert all(not m._forward_hooks and not m._forward_pre_hooks for m in model.modules())
+
+
+def branching(m, x):
+    return m.b(torch.tanh(m.a(x))) if x.sum() > 0 else m.b(m.a(x))
+
+
+def test_a_model_that_cannot_be_traced_asks_for_an_example_or_an_activation():
+    model = wired(branching)
+    with pytest.raises(ValueError, match=r"what 'a' reads is not known; pass example=.* or activation="):
+        gwt.init_(model)
+    assert reads(model, example=torch.ones(2, 6)) == {"a": "linear", "b": "tanh"}
+    assert reads(model, activation="tanh") == {"a": "linear", "b": "tanh", "c": "tanh"}
+
+
+@pytest.mark.parametrize(
+    "wiring",
+    [
+        lambda m, x: m.c(m.a(x) * torch.sigmoid(m.b(x))),
+        lambda m, x: m.c(torch.relu(m.a(x)) + m.b(x)),
+        lambda m, x: m.c(torch.tanh(torch.relu(m.b(m.a(x))))),
+        lambda m, x: m.c(torch.cumsum(m.b(m.a(x)), 0)),
+        lambda m, x: m.c(F.hardtanh(m.b(m.a(x)), -2.0, 2.0)),
+    ],
+    ids=["product", "mixed sum", "two in a row", "unknown function", "unknown parameter"],
+)
+@pytest.mark.parametrize("example", [None, torch.ones(2, 6)], ids=["traced", "run"])
+def test_a_layer_whose_input_is_not_known_is_named_and_takes_the_activation_given(wiring, example):
+    with pytest.raises(ValueError, match=r"find_layers: what 'c' reads is not known \(it reads .*pass activation="):
+        gwt.init_(wired(wiring), example=example)
+    layers = gwt.find_layers(wired(wiring), "relu", example)
+    assert [layer.activation.name for layer in layers.found] == ["linear", "linear", "relu"]
+    assert "activation as given, not found" in layers.found[-1].notes
+
+
+# The report and bad input.
+
+
+def test_the_report_prints_every_layer_within_100_columns():
+    model = nn.ModuleDict({"a_name_of_a_module_that_is_much_too_long_for_the_table_of_a_report": square()})
+    inner = Wired(lambda m, x: m.d["a_name_of_a_module_that_is_much_too_long_for_the_table_of_a_report"](x), d=model)
+    report = gwt.init_(nn.Sequential(nn.Linear(6, 6), gwt.Steady(nn.GELU(), 12.5), inner, nn.LayerNorm(6)))
+    lines = str(report).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert lines[0].split() == ["layer", "shape", "reads", "gain", "std", "drift"]
+    assert lines[1].split() == ["0", "6x6", "linear", f"{report.rows[0].gain:.4f}", f"{report.rows[0].std:.5f}", "0"]
+    assert "~0" in lines[2]
+    assert lines[-1].startswith("left alone: 3 (LayerNorm)")
+
+
+def test_steady_computes_its_formula_and_reads_well():
+    steady = gwt.Steady(nn.GELU(), scale=100.0)
+    a = torch.linspace(-0.1, 0.1, 11)
+    torch.testing.assert_close(steady(a), F.gelu(100 * a) / 100)
+    assert repr(steady) == "Steady(GELU(approximate='none'), scale=100)"
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "sentence"),
+    [
+        (lambda: gwt.random_walk_([1.0]), TypeError, "random_walk_: tensor must be a torch.Tensor, got list"),
+        (lambda: gwt.random_walk_(torch.empty(3)), ValueError, r"random_walk_: tensor must be \(out, in\)"),
+        (lambda: gwt.random_walk_(torch.ones(3, 3).int()), TypeError, "floating-point numbers, got torch.int32"),
+        (lambda: gwt.random_walk_(torch.empty(3, 3), "rleu"), ValueError, "did you mean 'relu'"),
+        (lambda: gwt.random_walk_(torch.empty(3, 3), gain=-1.0), ValueError, "random_walk_: gain must be positive"),
+        (lambda: gwt.random_walk_(torch.empty(3, 3), weights="flat"), ValueError, "random_walk_: weights must be"),
+        (lambda: gwt.random_walk_(torch.empty(3, 3), "tanh"), ValueError, "tanh depends on depth.*pass depth="),
+        (lambda: gwt.init_(torch.empty(3, 3)), TypeError, "model must be a torch.nn.Module, got Tensor"),
+        (lambda: gwt.init_(nn.Linear(2, 2), weights="flat"), ValueError, "init_: weights must be"),
+        (lambda: gwt.init_(nn.ReLU()), ValueError, r"init_: no layer of ReLU can be initialised \(it has none\)"),
+        (lambda: gwt.init_(nn.LSTM(2, 2)), ValueError, r"no layer of LSTM can be initialised \(LSTM: the same"),
+        (lambda: gwt.init_(wired(branching), example=torch.ones(2, 7)), ValueError, "does not run on the example"),
+        (lambda: gwt.Steady(nn.GELU(), 0.0), ValueError, "Steady: scale must be positive and finite"),
+        (lambda: gwt.Steady("gelu"), TypeError, "Steady: activation must be a module"),
+    ],
+)
+def test_bad_input_is_told_in_one_sentence(call, error, sentence):
+    with pytest.raises(error, match=sentence) as caught:
+        call()
+    assert "\n" not in str(caught.value)
