@@ -20,7 +20,6 @@ from gradwalk.activations import Activation, Array, Indices
 from gradwalk.simulation.arena import Arena
 from gradwalk.simulation.signal import Response, Signal, alive, next_log_scale
 
-
 # A single active unit gets what delta has along h and no more; in 1e7 such layers single precision may cancel it to 0.
 _LEAST = 1e-20
 

@@ -1,6 +1,7 @@
-"""gradwalk for PyTorch: initialise a model so that its gradient does an unbiased walk.
+"""gradwalk for PyTorch: initialise a model so that its gradient does an unbiased walk, and see that it does.
 
-`random_walk_` fills one tensor, `init_` a whole model and reports on it, `Steady` tames gelu, silu and mish.
+`random_walk_` fills one tensor, `init_` a whole model and reports on it, `Steady` tames gelu, silu and mish; `probe`
+measures the walk against the prediction, `calibrate_` tunes it on data, `Monitor` follows it through training.
 """
 
 try:
@@ -8,18 +9,27 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("gradwalk.torch needs PyTorch: pip install 'gradwalk[torch]'", name="torch") from error
 
+from gradwalk.torch.calibrate import Calibration, calibrate_
 from gradwalk.torch.init import InitReport, InitRow, init_, random_walk_
 from gradwalk.torch.layers import Layers, LeftAlone, WeightLayer, find_layers
+from gradwalk.torch.monitor import Monitor
+from gradwalk.torch.probe import probe
 from gradwalk.torch.steady import Steady
+from gradwalk.torch.walk import GradientWalk
 
 __all__ = [
+    "Calibration",
+    "GradientWalk",
     "InitReport",
     "InitRow",
     "Layers",
     "LeftAlone",
+    "Monitor",
     "Steady",
     "WeightLayer",
+    "calibrate_",
     "find_layers",
     "init_",
+    "probe",
     "random_walk_",
 ]

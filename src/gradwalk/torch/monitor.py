@@ -1,0 +1,176 @@
+"""The walk of the gradient while a network trains: every n-th step its log-norms are kept, in between nothing runs."""
+
+import csv
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gradwalk import checks
+from gradwalk.activations import Array
+from gradwalk.torch.modules import WEIGHT_LAYERS
+from gradwalk.torch.walk import axes_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """The walk at one step of training: mean and standard deviation over the examples, layer 1 first."""
+
+    step: int
+    layers: tuple[str, ...]
+    log_norm: Array
+    spread: Array
+
+
+class Monitor:
+    """Keeps ln(|delta_d| / |delta_D|) of all weight layers at every n-th step of training, the first one included.
+
+    Call `step()` after each backward pass, or `close()` to end it before the network does; as a context manager it
+    closes itself. Hooks are on the network only while a step is recorded. Ratios are taken, so the scale that a
+    GradScaler puts on the loss makes no difference. Of several forward passes before `step()`, the last counts.
+    With `writer`, a TensorBoard SummaryWriter, each record goes there too: the final log-norm, the lowest, the highest
+    and a histogram of all, under `tag`.
+
+    >>> net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+    >>> with Monitor(net, every=2) as monitor:
+    ...     for _ in range(3):
+    ...         net(torch.ones(5, 4)).sum().backward()
+    ...         record = monitor.step()
+    >>> [(record.step, record.layers) for record in monitor.records]
+    [(0, ('0', '2')), (2, ('0', '2'))]
+    """
+
+    def __init__(self, model: nn.Module, every: int = 100, *, writer: Any = None, tag: str = "gradwalk") -> None:
+        self.every = checks.whole("Monitor", "every", every)
+        if not isinstance(model, nn.Module):
+            raise TypeError(f"Monitor: model must be a torch.nn.Module, got {type(model).__name__}")
+        self.model, self.writer, self.tag = model, writer, tag
+        self.layers = [
+            (name or type(m).__name__, m) for name, m in model.named_modules() if isinstance(m, WEIGHT_LAYERS)
+        ]
+        if not self.layers:
+            raise ValueError("Monitor: the model has no weight layer (Linear or Conv)")
+        self.records: list[Record] = []
+        self.steps = 0
+        self._handles: list[Any] = []
+        self._seen: list[tuple[str, list[Tensor]]] = []
+        self._arm()
+
+    def __enter__(self) -> "Monitor":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def step(self) -> Record | None:
+        """Count a step of training; return its record if it is one that is kept."""
+        record = self._record() if self._handles else None
+        self.steps += 1
+        self._disarm()
+        if self.steps % self.every == 0:
+            self._arm()
+        return record
+
+    def close(self) -> None:
+        """Take the hooks off; the records stay."""
+        self._disarm()
+
+    def _arm(self) -> None:
+        self._seen.clear()
+        self._handles.append(self.model.register_forward_pre_hook(self._start))
+        self._handles += [module.register_forward_hook(self._hook(name)) for name, module in self.layers]
+
+    def _disarm(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._seen.clear()
+
+    def _start(self, module: nn.Module, args: Any) -> None:
+        if torch.is_grad_enabled():  # a validation pass between forward and backward is none of ours
+            self._seen.clear()
+
+    def _hook(self, name: str) -> Callable[[nn.Module, Any, Any], None]:
+        def forward(module: nn.Module, args: Any, output: Any) -> None:
+            if isinstance(output, Tensor) and output.requires_grad:
+                norms: list[Tensor] = []
+                self._seen.append((name, norms))
+                output.register_hook(lambda delta: norms.append(_norms(delta)))  # type: ignore[no-untyped-call]
+
+        return forward
+
+    def _record(self) -> Record | None:
+        seen = [(name, norms[-1]) for name, norms in self._seen if norms]
+        if not seen or len({len(norms) for _, norms in seen}) != 1:
+            return None  # no backward pass, or the first dimension is not that of the examples
+        norms = torch.stack([norms for _, norms in seen]).cpu().numpy().astype(np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            walks = np.log(norms[:, norms[-1] > 0])
+            walks -= walks[-1:]
+            mean = walks.mean(axis=1) if walks.size else np.full(len(walks), math.nan)
+            spread = walks.std(axis=1, ddof=1) if walks.shape[1] > 1 else np.full(len(walks), math.nan)
+        record = Record(self.steps, tuple(name for name, _ in seen), mean, spread)
+        self.records.append(record)
+        self._write(record)
+        return record
+
+    def _write(self, record: Record) -> None:
+        finite = record.log_norm[np.isfinite(record.log_norm)]
+        if self.writer is None or not len(finite):
+            return
+        for name, value in summary(record).items():
+            self.writer.add_scalar(f"{self.tag}/{name}", value, record.step)
+        self.writer.add_histogram(f"{self.tag}/log_norm", finite, record.step)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the records, a row for every step and layer."""
+        with Path(path).open("w", newline="", encoding="utf-8") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow(["step", "layer", "name", "log_norm", "spread"])
+            for record in self.records:
+                for place, name in enumerate(record.layers):
+                    numbers = float(record.log_norm[place]), float(record.spread[place])
+                    rows.writerow([record.step, place + 1, name, *map(repr, numbers)])
+
+    def plot(self, ax: "Axes | None" = None) -> "Figure":
+        """Draw log-norms as a heat map, layers against steps, white where the gradient is that of the output."""
+        if not self.records:
+            raise ValueError("Monitor: nothing is recorded yet; call step() after each backward pass")
+        figure, panel = axes_of(ax)
+        depth = max(len(record.layers) for record in self.records)
+        walks = np.full((depth, len(self.records)), math.nan)
+        for column, record in enumerate(self.records):
+            walks[: len(record.layers), column] = record.log_norm / math.log(10)
+        walks[~np.isfinite(walks)] = math.nan
+        reach = max(float(np.nanmax(np.abs(walks), initial=0.0)), 0.5)
+        steps = [record.step for record in self.records]
+        edges = np.append(steps, steps[-1] + self.every) - self.every / 2
+        image = panel.pcolormesh(edges, np.arange(depth + 1) + 0.5, walks, cmap="RdBu_r", vmin=-reach, vmax=reach)
+        panel.set(xlabel="step", ylabel="weight layer", title="gradient walk while training")
+        panel.set_facecolor("#999999")  # grey: not finite
+        figure.colorbar(image, ax=panel, label=r"$\log_{10}\,|\delta_d|\,/\,|\delta_D|$")
+        return figure
+
+
+def summary(record: Record) -> dict[str, float]:
+    """Return the final log-norm of a record, the lowest and the highest."""
+    walk = record.log_norm
+    return {"final": float(walk[0]), "lowest": float(walk.min()), "highest": float(walk.max())}
+
+
+def _norms(delta: Tensor) -> Tensor:
+    """Return the norm of each example's gradient, in single precision or better, on the device it is on."""
+    rows = delta.detach().reshape(len(delta), -1) if delta.dim() else delta.detach().reshape(1, 1)
+    rows = rows if rows.dtype == torch.float64 else rows.float()
+    largest = rows.abs().amax(dim=1, keepdim=True)  # squares of small numbers must not vanish
+    unit: Tensor = torch.linalg.vector_norm(rows / torch.where(largest > 0, largest, 1.0), dim=1)
+    return (unit * largest[:, 0]).double()

@@ -1,0 +1,441 @@
+"""probe: the measured walk is the gradient's own, the band holds, the verdict is right, the model stays as it was."""
+
+import copy
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import gradwalk
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+
+from gradwalk.torch.prediction import (  # noqa: E402
+    inputs_read,
+    weights_kind,
+)
+from gradwalk.torch.probe import probe  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def generator(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+def chain(act, gain, depth=30, width=50, seed=0, dtype=torch.float32, orthogonal=False):
+    """Return Linear, act, ..., Linear with weights of that gain, the first layer's at gain 1."""
+    draw, layers = generator(seed), []
+    for place in range(depth):
+        layer = nn.Linear(width, width, bias=False, dtype=dtype)
+        with torch.no_grad():
+            layer.weight.normal_(generator=draw)
+            if orthogonal:
+                nn.init.orthogonal_(layer.weight, math.sqrt(width), generator=draw)
+            layer.weight.mul_((1.0 if place == 0 else gain) / math.sqrt(width))
+        layers += [layer, act()]
+    return nn.Sequential(*layers[:-1])
+
+
+def batch(count, width=50, seed=1, dtype=torch.float32):
+    """Return inputs and a loss whose gradient at the output is random."""
+    draw = generator(seed)
+    x, direction = (torch.randn(count, width, generator=draw, dtype=dtype) for _ in range(2))
+    return x, lambda output: (output * direction.to(output.dtype)).sum()
+
+
+def plain_log_norms(model, x, loss_fn):
+    """Return ln(|delta_1| / |delta_D|) of each example by autograd alone."""
+    outputs = []
+    layers = [m for m in model.modules() if isinstance(m, nn.Linear)]
+    handles = [layer.register_forward_hook(lambda m, a, y: outputs.append(y)) for layer in layers]
+    first, last = torch.autograd.grad(loss_fn(model(x)), [outputs[0], outputs[-1]])
+    for handle in handles:
+        handle.remove()
+    return (first.norm(dim=1).log() - last.norm(dim=1).log()).numpy()
+
+
+def z_scores(act, gain, examples, nets, **options):
+    scores = []
+    for seed in range(nets):
+        x, loss_fn = batch(examples, seed=10_000 + seed)
+        scores.append(probe(chain(act, gain, seed=seed, **options), x, loss_fn).z[0])
+    return np.array(scores)
+
+
+# The band.
+
+
+@pytest.mark.parametrize(("act", "name"), [(nn.ReLU, "relu"), (nn.Tanh, "tanh")])
+def test_the_band_holds_the_final_log_norm_of_200_nets_95_times_in_100(act, name):
+    scores = z_scores(act, gradwalk.gain(name, 50, 80), examples=2, nets=200, depth=80)
+    assert 0.90 <= (abs(scores) <= 1.96).mean() <= 0.99
+    assert 0.85 < scores.std() < 1.15
+    assert abs(scores.mean()) < 0.35
+
+
+def test_the_band_holds_for_orthogonal_weights():
+    scores = z_scores(nn.ReLU, 1.45, examples=1, nets=100, depth=60, orthogonal=True)
+    assert 0.90 <= (abs(scores) <= 1.96).mean() <= 0.99
+    assert 0.85 < scores.std() < 1.15
+    assert abs(scores.mean()) < 0.35
+
+
+def test_orthogonal_weights_are_told_from_gaussian_ones():
+    draw = torch.randn(40, 60, generator=generator(3))
+    rows = torch.linalg.qr(draw.T)[0].T
+    assert weights_kind(3.0 * rows) == "orthogonal"
+    assert weights_kind(draw) == "gaussian"
+    assert weights_kind(rows.T) == "gaussian"
+
+
+def test_a_padded_convolution_reads_less_at_its_border():
+    conv = nn.Conv2d(3, 5, 3, padding=1)
+    everywhere, corner = torch.ones(1, 5, 4, 4), torch.zeros(1, 5, 4, 4)
+    corner[..., 0, 0] = 1
+    assert inputs_read(conv, torch.Size([1, 3, 4, 4]), corner) == pytest.approx(3 * 4)
+    assert inputs_read(conv, torch.Size([1, 3, 4, 4]), everywhere) == pytest.approx(3 * (4 * 9 + 8 * 6 + 4 * 4) / 16)
+
+
+def test_the_walk_through_a_convnet_is_predicted():
+    scores = []
+    for seed in range(12):
+        draw, layers = generator(seed), []
+        for place in range(12):
+            conv = nn.Conv2d(3 if place == 0 else 12, 12, 3, padding=1, stride=2 if place == 6 else 1)
+            with torch.no_grad():
+                conv.weight.normal_(0, math.sqrt(2 / conv.weight[0].numel()), generator=draw)
+            nn.init.zeros_(conv.bias)
+            layers += [conv, nn.ReLU()]
+        direction = torch.randn(8, 12, 6, 6, generator=draw)
+        x = torch.randn(8, 3, 12, 12, generator=draw)
+        scores.append(probe(nn.Sequential(*layers), x, lambda y, v=direction: (y * v).sum()).z[0])
+    assert abs(np.mean(scores)) < 1.5
+    assert np.std(scores) < 2.5
+
+
+# What is measured.
+
+
+def test_the_measured_walk_is_that_of_plain_autograd():
+    model, (x, loss_fn) = chain(nn.Tanh, 1.2, dtype=torch.float64), batch(16, dtype=torch.float64)
+    expected = plain_log_norms(model, x, loss_fn)
+    walk = probe(model, x, loss_fn)
+    assert walk.log_norm[0] == pytest.approx(expected.mean(), abs=1e-9)
+    assert walk.spread[0] == pytest.approx(expected.std(ddof=1), abs=1e-9)
+    assert walk.log_norm[-1] == 0
+    first = model[0](x)
+    assert walk.forward[0] == pytest.approx(math.log(first.square().mean().sqrt().item()), abs=1e-9)
+
+
+def test_an_activation_in_place_changes_nothing():
+    model, (x, loss_fn) = chain(nn.ReLU, 1.4), batch(8)
+    in_place = chain(lambda: nn.ReLU(inplace=True), 1.4)
+    assert np.array_equal(probe(model, x, loss_fn).log_norm, probe(in_place, x, loss_fn).log_norm)
+
+
+def test_dead_and_saturated_units_are_counted():
+    model, (x, loss_fn) = chain(nn.ReLU, 1.4, depth=3), batch(64)
+    model[0] = nn.Linear(50, 50)
+    with torch.no_grad():
+        model[0].bias[:10] = -100.0
+    assert probe(model, x, loss_fn).stuck[0] == pytest.approx(0.2)
+    bent = nn.Sequential(model[0], nn.Tanh(), *model[2:])
+    assert probe(bent, x, loss_fn).stuck[0] == pytest.approx(0.2)
+    assert math.isnan(probe(model, x[:2], lambda y: y.sum()).stuck[0])
+
+
+def test_gradients_past_single_precision_are_followed():
+    for gain, depth, scale in ((0.4, 150, 1.0), (1.7, 40, 1e37)):
+        model, (x, loss_fn) = chain(nn.Tanh, gain, depth), batch(4)
+        walk = probe(model, x, lambda y, scale=scale, loss_fn=loss_fn: loss_fn(y) * scale)
+        assert walk.lost >= 0
+        assert "leaves the range" in walk.verdict
+        assert walk.log_norm[0] == pytest.approx(plain_log_norms(model.double(), x.double(), loss_fn).mean(), rel=1e-3)
+
+
+def test_ways_around_a_layer_are_not_mistaken_for_a_chain():
+    class Around(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.inner = nn.Linear(50, 50), chain(nn.Tanh, 1e-5, depth=20)
+
+        def forward(self, x):
+            a = self.first(x)
+            return a * 1e-30 + self.inner(a)
+
+    model, (x, loss_fn) = Around(), batch(4)
+    walk = probe(model, x, loss_fn)
+    assert walk.log_norm[0] == pytest.approx(math.log(1e-30), abs=1e-3)
+
+
+# The verdict.
+
+
+def named_net(scheme, act, seed=0):
+    torch_net = chain(act, 1.0, depth=200, width=100, dtype=torch.float64)
+    for layer in torch_net:
+        if isinstance(layer, nn.Linear):
+            scheme(layer.weight, generator(seed := seed + 1))
+    return torch_net
+
+
+def default_weights(w, draw):
+    nn.init.kaiming_uniform_(w, a=math.sqrt(5), generator=draw)
+
+
+def kaiming(w, draw):
+    nn.init.kaiming_normal_(w, nonlinearity="relu", generator=draw)
+
+
+def xavier(w, draw):
+    nn.init.xavier_normal_(w, gain=5 / 3, generator=draw)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "act", "status"),
+    [
+        (default_weights, nn.ReLU, "vanishing"),
+        (default_weights, nn.Tanh, "vanishing"),
+        (kaiming, nn.ReLU, "vanishing"),
+        (xavier, nn.Tanh, "exploding"),
+    ],
+)
+def test_the_usual_schemes_at_200_layers_are_called_by_name_with_the_right_factor(scheme, act, status):
+    model, (x, loss_fn) = named_net(scheme, act), batch(4, width=100, dtype=torch.float64)
+    walk = probe(model, x, loss_fn)
+    factor = math.exp(plain_log_norms(model, x, loss_fn).mean())
+    assert walk.status == status
+    assert walk.factor == pytest.approx(factor, rel=1e-6)
+    assert f"{factor:.2g}-fold" in walk.verdict
+    assert "init_" in walk.verdict
+    with pytest.raises(AssertionError, match=status):
+        walk.assert_healthy()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kaiming_is_called_vanishing_whatever_the_luck_of_the_net(seed):
+    model, (x, loss_fn) = named_net(kaiming, nn.ReLU, seed=1000 * seed), batch(2, width=100, dtype=torch.float64)
+    walk = probe(model, x, loss_fn)
+    assert walk.bias == pytest.approx(-2.64, abs=0.2)
+    assert walk.status == "vanishing" or walk.log_norm[0] > walk.allowed
+
+
+def test_random_walk_weights_are_called_healthy():
+    gain = gradwalk.gain("relu", 100)
+    walk = probe(chain(nn.ReLU, gain, 60, 100), *batch(8, 100))
+    assert walk.status == "healthy"
+    assert walk.from_layer is None
+    walk.assert_healthy()
+    with pytest.raises(AssertionError):
+        walk.assert_healthy(limit=1.0001)
+
+
+def test_a_deep_gelu_net_is_called_unsteady_with_its_greatest_depth():
+    walk = probe(chain(nn.GELU, 1.588, 200, 100), *batch(4, 100))
+    assert "gelu is unsteady" in walk.verdict
+    assert f"greatest serviceable depth is {gradwalk.max_depth('gelu', 100):.0f}" in walk.verdict
+    assert "Steady" in walk.verdict
+    assert "unsteady" not in probe(chain(nn.GELU, 1.55, 10, 100), *batch(4, 100)).verdict
+
+
+def test_the_layer_from_which_on_it_is_off_is_named():
+    model, (x, loss_fn) = chain(nn.Tanh, 1.15, depth=40), batch(4)
+    with torch.no_grad():
+        model[38].weight.mul_(1e-4)
+    walk = probe(model, x, loss_fn)
+    assert (walk.status, walk.from_layer) == ("vanishing", "36")
+
+
+def test_an_output_layer_that_alone_is_off_is_sent_to_calibrate():
+    model, (x, loss_fn) = chain(nn.Tanh, 1.2, depth=10), batch(4)
+    with torch.no_grad():
+        model[-1].weight.mul_(1e-4)
+    assert "Only the output layer is off: gradwalk.torch.calibrate_" in probe(model, x, loss_fn).verdict
+
+
+def test_what_is_not_finite_is_broken():
+    model, (x, loss_fn) = chain(nn.ReLU, 1.4), batch(4)
+    walk = probe(model, x * math.nan, loss_fn)
+    assert walk.status == "broken"
+    assert "the output of 0 is not finite" in walk.verdict
+    assert "the loss is not finite" in probe(model, x, lambda y: y.sum() * math.inf).verdict
+    with pytest.raises(AssertionError, match="broken"):
+        walk.assert_healthy(limit=1e9)
+
+
+# The model stays as it was.
+
+
+class Everything(nn.Module):
+    """Dropout, batch norm, a frozen layer, a buffer that a forward pass replaces."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(
+            nn.Linear(50, 50),
+            nn.BatchNorm1d(50),
+            nn.ReLU(),
+            nn.Dropout(0.5),
+            nn.Linear(50, 50),
+            nn.Tanh(),
+            nn.Linear(50, 3),
+        )
+        self.net[0].weight.requires_grad_(False)
+        self.register_buffer("runs", torch.zeros(()))
+
+    def forward(self, x):
+        self.runs = self.runs + 1
+        return self.net(x)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_probing_changes_nothing(training):
+    torch.manual_seed(3)
+    model = Everything().train(training)
+    x = torch.randn(16, 50)
+    model(x).sum().backward()
+    grads = [None if p.grad is None else p.grad.clone() for p in model.parameters()]
+    state, random_state = copy.deepcopy(model.state_dict()), torch.get_rng_state()
+    with torch.no_grad():
+        walk = probe(model, x, lambda y: y.square().sum())
+    assert len(walk.layers) == 3
+    assert all(torch.equal(state[key], value) for key, value in model.state_dict().items())
+    for grad, p in zip(grads, model.parameters(), strict=True):
+        assert p.grad is None if grad is None else torch.equal(p.grad, grad)
+    assert torch.equal(torch.get_rng_state(), random_state)
+    assert all(module.training == training for module in model.modules())
+    assert not any(m._forward_hooks or m._forward_pre_hooks or m._backward_hooks for m in model.modules())
+    assert [p.requires_grad for p in model.parameters()][:2] == [False, True]
+
+
+def test_hooks_are_removed_when_the_loss_fails():
+    model, (x, _) = chain(nn.ReLU, 1.4), batch(4)
+    with pytest.raises(ZeroDivisionError):
+        probe(model, x, lambda y: 1 / 0)
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_inference_mode_around_it_does_not_hinder():
+    model, (x, loss_fn) = chain(nn.ReLU, 1.4), batch(4)
+    expected = probe(model, x, loss_fn).log_norm
+    with torch.inference_mode():
+        assert np.array_equal(probe(model, x + 0, loss_fn).log_norm, expected)
+
+
+# Precision.
+
+
+def test_autocast_agrees_with_single_precision_within_its_own():
+    model, (x, loss_fn) = chain(nn.ReLU, 1.4), batch(32)
+    full = probe(model, x, loss_fn)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        half = probe(model, x, loss_fn)
+    assert not np.array_equal(half.log_norm, full.log_norm)
+    assert half.log_norm == pytest.approx(full.log_norm, abs=30 * 2**-8)
+    assert half.status == full.status
+
+
+def test_half_precision_gradients_that_would_underflow_are_followed():
+    model, (x, loss_fn) = chain(nn.Tanh, 0.8, depth=60), batch(4)
+    full = probe(model, x, loss_fn)
+    with torch.autocast("cpu", dtype=torch.float16):
+        half = probe(model, x, lambda y: loss_fn(y) * 1e-2)
+    assert half.lost >= 0
+    assert half.log_norm[0] == pytest.approx(full.log_norm[0], rel=0.05)
+
+
+@pytest.mark.parametrize("scale", [2.0**-20, 65536.0])
+def test_the_scale_of_a_grad_scaler_makes_no_difference(scale):
+    model, (x, loss_fn) = chain(nn.Tanh, 1.2), batch(4)
+    scaled = probe(model, x, lambda y: loss_fn(y) * scale)
+    assert scaled.log_norm == pytest.approx(probe(model, x, loss_fn).log_norm, abs=1e-5)
+
+
+# What comes back.
+
+
+def test_the_table_is_narrow_and_short():
+    for depth in (5, 200):
+        text = str(probe(chain(nn.ReLU, 1.4, depth), *batch(8)))
+        table, verdict = text.rsplit("\n", 1)
+        assert max(map(len, table.split("\n"))) <= 100
+        assert len(table.split("\n")) <= 70
+        assert verdict.startswith(("healthy", "vanishing", "exploding"))
+
+
+def test_the_columns_are_lists_of_one_length():
+    columns = probe(chain(nn.ReLU, 1.4, 6), *batch(8)).columns()
+    assert {len(values) for values in columns.values()} == {6}
+    assert columns["reads"] == ["linear"] + 5 * ["relu"]
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    assert len(pandas.DataFrame(columns)) == 6
+
+
+def test_the_plot_has_a_log_axis_and_goes_from_the_output_back():
+    figure_class = pytest.importorskip("matplotlib.figure").Figure
+    walk = probe(chain(nn.ReLU, 1.4, 6), *batch(8))
+    panel = walk.plot().axes[0]
+    assert panel.get_yscale() == "log"
+    assert panel.get_xlim() == (6, 1)
+    measured = next(line for line in panel.lines if line.get_label() == "measured")
+    assert np.asarray(measured.get_ydata()) == pytest.approx(np.exp(walk.log_norm[::-1]))
+    mine = figure_class().subplots()
+    assert walk.plot(mine) is mine.figure
+
+
+def test_what_cannot_be_predicted_is_said():
+    class Odd(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two = nn.Linear(50, 50), nn.Linear(50, 50)
+
+        def forward(self, x):
+            return self.two(torch.sinc(self.one(x)))
+
+    walk = probe(Odd(), *batch(8))
+    assert np.isnan(walk.predicted[0])
+    assert np.isfinite(walk.log_norm).all()
+    assert "nothing is predicted" in str(walk)
+    assert np.isfinite(probe(Odd(), *batch(8), activation="tanh").predicted).all()
+
+
+def test_a_layer_that_runs_twice_is_two_steps_of_the_walk():
+    layer = nn.Linear(50, 50)
+    walk = probe(nn.Sequential(layer, nn.Tanh(), layer), *batch(8))
+    assert walk.layers == ("0", "0#2")
+
+
+@pytest.mark.parametrize(
+    ("model", "loss_fn", "message"),
+    [
+        (nn.Sequential(nn.Tanh()), lambda y: y.sum(), "probe: the model ran no weight layer"),
+        (nn.Linear(50, 2), lambda y: y, "probe: loss_fn"),
+        (nn.Linear(50, 2), lambda y: y.detach().sum(), "probe: the loss has no gradient"),
+        (nn.Linear(50, 2), lambda y: (0 * y).sum(), "probe: the gradient of the loss is zero"),
+        (nn.LazyLinear(2), lambda y: y.sum(), "probe: the model has lazy layers"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Lazy modules are a new feature:UserWarning")
+def test_bad_input_is_refused_in_one_sentence(model, loss_fn, message):
+    with pytest.raises(ValueError, match=message):
+        probe(model, torch.ones(4, 50), loss_fn)
+
+
+def test_something_else_than_a_model_is_refused():
+    with pytest.raises(TypeError, match="probe: model must be"):
+        probe(lambda x: x, torch.ones(4), lambda y: y.sum())
+
+
+def test_every_examples_order_gives_the_same_walk():
+    model, (x, _) = chain(nn.Tanh, 1.2), batch(3)
+    walks = [probe(model, x[list(order)], lambda y: y.sum()).log_norm[0] for order in itertools.permutations(range(3))]
+    assert np.ptp(walks) < 1e-5
