@@ -26,7 +26,7 @@ help:
 	@echo "make test     check, then run all tests and doctests"
 	@echo "make check    lint, formatting and types"
 	@echo "make format   format the code and mend what the linter can"
-	@echo "make bench    time the sampler"
+	@echo "make bench    time the sampler, init_ and Monitor against their alternatives"
 	@echo "make clean    remove .venv, caches and report/"
 	@echo "PYTHON=...    the interpreter for .venv, 3.11 or newer (now: $(PYTHON))"
 
@@ -47,6 +47,8 @@ format: $(VENV)/.test-installed
 
 bench: $(VENV)/.bench-installed
 	$(BIN)/python benchmarks/sampler.py
+	$(BIN)/python benchmarks/init.py
+	$(BIN)/python benchmarks/monitor.py
 
 clean:
 	rm -rf $(VENV) report dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -6,16 +6,14 @@ told beside it, since tanh and the like solve the exact sampler for theirs.
 
 import argparse
 import json
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
 
 import torch
+from setting import line, setting
 from torch import nn
 
-import gradwalk
 import gradwalk.torch as gwt
 
 
@@ -82,14 +80,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--json", help="also write the rows there")
     options = parser.parse_args()
-    versions = {
-        "gradwalk": gradwalk.__version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "threads": torch.get_num_threads(),
-        "cores": os.cpu_count(),
-    }
-    print("; ".join(f"{key} {value}" for key, value in versions.items()))
+    print(line())
     print(f"{'':26}{'first call':>12}{'init_':>12}{'kaiming_normal_':>18}{'ratio':>8}")
     rows = []
     for name in MODELS:
@@ -99,7 +90,7 @@ def main() -> None:
         print(f"{name:26}{times[0]:>12}{times[1]:>12}{times[2]:>18}{row['ratio']:8.2f}", flush=True)
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"versions": versions, "rows": rows}, file, indent=1)
+            json.dump({"setting": setting(), "rows": rows}, file, indent=1)
 
 
 if __name__ == "__main__":

@@ -8,17 +8,14 @@ import argparse
 import functools
 import json
 import math
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
 
 import numpy as np
-import scipy
 import torch
+from setting import line, setting
 
-import gradwalk
 from gradwalk.simulation import simulate
 
 DEPTH = 200
@@ -108,15 +105,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", help="also write the rows there")
     options = parser.parse_args()
-    versions = {
-        "gradwalk": gradwalk.__version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "torch": torch.__version__,
-        "cores": os.cpu_count(),
-    }
-    print(", ".join(f"{key} {value}" for key, value in versions.items()), f"depth {DEPTH}", sep="; ")
+    print(line(), f"depth {DEPTH}", sep="; ")
     print(
         f"{'':12}{'width':>6}  {'exact':>12} {'dense NumPy':>14} {'dense torch':>14}   times faster than NumPy, torch"
     )
@@ -136,7 +125,7 @@ def main() -> None:
             )
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"versions": versions, "rows": rows}, file, indent=1)
+            json.dump({"setting": setting(), "rows": rows}, file, indent=1)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gradwalk as gw
-from gradwalk.gains import sampled_gain
 
 CASES = [
     (name, width, depth)
@@ -35,14 +34,14 @@ def test_one_gain_for_unequal_widths_stops_the_drift():
 
 @pytest.mark.parametrize("name", ["linear", "relu", "leaky_relu(0.2)"])
 def test_sampled_gain_agrees_with_the_closed_form(name):
-    found, exact = sampled_gain(name, 30, 100, walks=500, seed=3), gw.solve_gain(name, 30, 100)
+    found, exact = gw.solve_gain(name, 30, 100, walks=500, seed=3, sampled=True), gw.solve_gain(name, 30, 100)
     assert abs(found.value - exact.value) < 4 * found.standard_error
     assert found.spread == pytest.approx(exact.spread, rel=4 / math.sqrt(2 * 500))
 
 
 def test_standard_error_is_honest():
     """Over seeds, the estimates scatter as much as each says of itself."""
-    found = [sampled_gain("tanh", 30, 30, walks=100, seed=seed) for seed in range(40)]
+    found = [gw.solve_gain("tanh", 30, 30, walks=100, seed=seed) for seed in range(40)]
     scatter = np.std([each.value for each in found], ddof=1)
     said = np.sqrt(np.mean([each.standard_error**2 for each in found]))
     assert said == pytest.approx(scatter, rel=4 / math.sqrt(2 * 40))

@@ -10,27 +10,12 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 import gradwalk as gw
+from gradwalk.activations import names
 from gradwalk.theory import steps
 from gradwalk.theory.gaussian import flat_share
 
 WIDTHS = [1, 2, 3, 6, 10, 100, 249, 1000]
-EVERY = [
-    "linear",
-    "relu",
-    "leaky_relu",
-    "tanh",
-    "sigmoid",
-    "softplus",
-    "elu",
-    "selu",
-    "gelu",
-    "silu",
-    "mish",
-    "erf",
-    "softsign",
-    "hard_tanh",
-    "sin",
-]
+EVERY = names()
 
 
 def mp_linear(n):

@@ -14,14 +14,6 @@ from gradwalk.torch.calibrate import calibrate_  # noqa: E402
 from gradwalk.torch.probe import probe  # noqa: E402
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def chain(act, gain, widths, seed=0):
     draw, layers = torch.Generator().manual_seed(seed), []
     for n_in, n_out in itertools.pairwise(widths):

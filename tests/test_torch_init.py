@@ -21,14 +21,6 @@ DEPTH, WIDTH, SEEDS = 200, 100, 40
 MODULES = {"relu": nn.ReLU, "tanh": nn.Tanh, "elu": nn.ELU, "selu": nn.SELU, "leaky_relu": nn.LeakyReLU}
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def generator(seed):
     return torch.Generator().manual_seed(seed)
 

@@ -19,14 +19,6 @@ from gradwalk.torch.prediction import (  # noqa: E402
 from gradwalk.torch.probe import probe  # noqa: E402
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def generator(seed):
     return torch.Generator().manual_seed(seed)
 

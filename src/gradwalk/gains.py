@@ -55,7 +55,7 @@ def gain(
     """Return the gain g at which the log-norm of the gradient does an unbiased walk: g = exp(-<ln z> / 2), eq. 9.
 
     Weights are drawn with standard deviation g / sqrt(fan_in). For linear, relu and leaky_relu g is exact and needs no
-    depth; elsewhere `depth` is needed and g is solved_gain()'s value. formula="paper" gives eq. 12 and 17 as printed.
+    depth; elsewhere `depth` is needed and g is solve_gain()'s value. formula="paper" gives eq. 12 and 17 as printed.
     Warns with UnsteadyWarning where no gain keeps single networks of that depth together.
 
     >>> gain("relu", 100), gain("relu", 100, formula="paper")
@@ -87,11 +87,13 @@ def solve_gain(
     weights: str = "gaussian",
     walks: int | None = None,
     seed: int = 0,
+    sampled: bool = False,
 ) -> GainEstimate:
     """Return the unbiased gain with its standard error, the spread of the final log-norm, and the activation's kind.
 
     Neutral activations are exact; for the others the exact sampler is solved, always alike for the same seed.
-    With several widths, it is the one gain for all layers at which the whole walk is unbiased.
+    `sampled` does that for neutral ones too, to check one against the other. With several widths, it is the one gain
+    for all layers at which the whole walk is unbiased.
 
     >>> solve_gain("relu", width=100, depth=200)
     GainEstimate(value=1.43230..., standard_error=0.0, spread=1.61152..., kind='neutral', walks=0)
@@ -99,29 +101,12 @@ def solve_gain(
     f = activations.activation(activation)
     layers = checks.widths("solve_gain", width, depth)
     checks.one_of("solve_gain", "weights", weights, checks.WEIGHTS)
-    if kind(f) == "neutral":
+    number = checks.whole("solve_gain", "seed", seed, least=0, most=2**63)
+    few = max(100, min(2000, int(_UNITS / sum(layers))))
+    count = few if walks is None else checks.whole("solve_gain", "walks", walks, least=8)
+    if kind(f) == "neutral" and not sampled:
         return _neutral_gain(f, layers, weights, "exact")
-    return sampled_gain(f, layers, weights=weights, walks=walks, seed=seed)
-
-
-def sampled_gain(
-    activation: str | Activation,
-    width: int | Sequence[int],
-    depth: int | None = None,
-    *,
-    weights: str = "gaussian",
-    walks: int | None = None,
-    seed: int = 0,
-) -> GainEstimate:
-    """Return the gain as sampled walks alone say, also where a closed form is known: to check one against the other."""
-    f = activations.activation(activation)
-    layers = checks.widths("sampled_gain", width, depth)
-    count = (
-        max(100, min(2000, int(_UNITS / sum(layers))))
-        if walks is None
-        else checks.whole("sampled_gain", "walks", walks, least=8)
-    )
-    return _solve(f, layers, weights, count, checks.whole("sampled_gain", "seed", seed, least=0, most=2**63))
+    return _solve(f, layers, weights, count, number)
 
 
 def max_depth(

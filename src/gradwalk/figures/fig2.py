@@ -13,7 +13,7 @@ import numpy as np
 from gradwalk.activations import Array
 from gradwalk.figures import BLACK, BLUE, GREEN, GREY, RED, canvas, zero_line
 from gradwalk.figures.table import Table
-from gradwalk.gains import gain, sampled_gain, solve_gain
+from gradwalk.gains import gain, solve_gain
 from gradwalk.progress import progress
 from gradwalk.simulation import simulate
 
@@ -87,7 +87,7 @@ def serviceable(table: Table, name: str) -> tuple[float, float]:
 
 def _best(name: str, widths: Sequence[int], depth: int, walks: int, rng: np.random.Generator) -> Iterator[Row]:
     for n in widths:
-        found = sampled_gain(name, n, depth, walks=walks, seed=int(rng.integers(10**7)))
+        found = solve_gain(name, n, depth, walks=walks, seed=int(rng.integers(2**32)), sampled=True)
         ours = gain(name, n) if name in EQUATIONS else np.nan
         yield "best", name, float(n), found.value, found.standard_error, np.nan, np.nan, _printed(name, n), ours
 
