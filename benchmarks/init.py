@@ -23,11 +23,13 @@ def mlp(depth: int, width: int, activation: Callable[[], nn.Module]) -> nn.Modul
 
 
 class ConvNet(nn.Module):
-    """Twenty convolutions of 64 channels, written as a loop, so that it has to be traced."""
+    """Twenty convolutions, written as a loop, so that it has to be traced."""
 
-    def __init__(self) -> None:
+    def __init__(self, channels: int) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(nn.Conv2d(3 if place == 0 else 64, 64, 3, padding=1) for place in range(20))
+        self.layers = nn.ModuleList(
+            nn.Conv2d(3 if place == 0 else channels, channels, 3, padding=1) for place in range(20)
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the features."""
@@ -40,7 +42,8 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "MLP 50 x 1000, relu": lambda: mlp(50, 1000, nn.ReLU),
     "MLP 50 x 1000, tanh": lambda: mlp(50, 1000, nn.Tanh),
     "MLP 200 x 100, relu": lambda: mlp(200, 100, nn.ReLU),
-    "ConvNet 20 x 64, traced": ConvNet,
+    "ConvNet 20 x 64, traced": lambda: ConvNet(64),
+    "ConvNet 20 x 256, traced": lambda: ConvNet(256),
 }
 
 

@@ -58,9 +58,10 @@ def _linear(n: int) -> Step:
 
 
 def _relu(n: int) -> Step:
-    active = np.arange(1, n + 1)
-    log_share = special.gammaln(n + 1) - special.gammaln(active + 1) - special.gammaln(n - active + 1) - n * math.log(2)
-    share = np.exp(log_share)
+    reach = math.ceil(20 * math.sqrt(n))  # 40 standard deviations of the number of active units
+    active = np.arange(max(1, n // 2 - reach), min(n, n // 2 + reach) + 1)
+    log_share = np.concatenate([[0.0], np.cumsum(np.log((n - active[:-1]) / (active[:-1] + 1)))])  # binomial
+    share = np.exp(log_share - log_share.max())
     share /= share.sum()  # given at least one active unit
     means = np.array(special.digamma(active / 2)) + math.log(2 / n)
     drift = float(share @ means)
