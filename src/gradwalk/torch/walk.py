@@ -172,7 +172,10 @@ class GradientWalk:
         panel.plot(order, draw["log_norm"], color="#D55E00", linewidth=1.5, label="measured")
         panel.axhline(1.0, color="#000000", linewidth=0.6)
         panel.set(yscale="log", xlim=(len(self.layers), 1), xlabel="weight layer, from the output back")
-        panel.set(ylabel=r"$|\delta_d|\,/\,|\delta_D|$", title=f"{self.status}: {_times(self.log_norm[0])}-fold")
+        panel.set(
+            ylabel=r"$|\delta_d|\,/\,|\delta_D|$",
+            title=f"{self.status}: from the output to layer 1 times {_times(self.log_norm[0])}",
+        )
         panel.legend(frameon=False)
         return figure
 
