@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -246,9 +246,17 @@ def test_progress_bar_on_a_terminal():
     method=st.sampled_from(["exact", "dense"]),
 )
 def test_walks_are_finite_whatever_is_asked(name, widths, log_gain, weights, method):
+    assume(name != "hard_tanh" or weights == "gaussian" or 1 not in widths)  # the next test is about that
     walks = gw.simulate(name, widths, gain=math.exp(log_gain), walks=3, rng=1, weights=weights, method=method)
     assert walks.log_norm.shape == (3, len(widths))
     assert np.isfinite(walks.log_norm).all()
+
+
+@pytest.mark.parametrize("method", ["exact", "dense"])
+def test_a_layer_that_can_only_be_dead_is_told(method):
+    """One unit and orthogonal weights: |a| only grows, past where hard_tanh saturates, whatever is drawn."""
+    with pytest.raises(ValueError, match="simulate: hard_tanh passes no signal or no gradient here"):
+        gw.simulate("hard_tanh", 1, 30, gain=2.0, walks=3, rng=1, weights="orthogonal", method=method)
 
 
 GOOD = {"activation": "relu", "width": 10, "depth": 5, "gain": 1.4, "walks": 3, "rng": 1}
