@@ -32,6 +32,16 @@ def test_one_gain_for_unequal_widths_stops_the_drift():
         assert abs(walks.mean) < 4 * walks.standard_error
 
 
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+@pytest.mark.parametrize("name", ["linear", "relu", "leaky_relu(0.2)"])
+def test_neutral_gain_and_spread_are_exact_where_layers_widen_and_narrow(name, weights):
+    widths, count = [5, 20] * 20 + [5], 4000
+    exact = gw.solve_gain(name, widths, weights=weights)
+    walks = gw.simulate(name, widths, gain=exact.value, walks=count, rng=3, weights=weights)
+    assert abs(walks.mean) < 4 * walks.standard_error
+    assert walks.spread == pytest.approx(exact.spread, rel=4 / math.sqrt(2 * count))
+
+
 @pytest.mark.parametrize("name", ["linear", "relu", "leaky_relu(0.2)"])
 def test_sampled_gain_agrees_with_the_closed_form(name):
     found, exact = gw.solve_gain(name, 30, 100, walks=500, seed=3, sampled=True), gw.solve_gain(name, 30, 100)

@@ -7,9 +7,11 @@ gain make the mean log-norm a smooth function of it.
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from scipy import optimize
@@ -150,7 +152,6 @@ def min_width(
     f = activations.activation(activation)
     layers = checks.whole("min_width", "depth", depth, most=checks.DEEPEST)
     limit = checks.positive("min_width", "spread", spread)
-
     if kind(f) == "neutral":
         return _last(lambda n: layers * step(f, n, weights=weights).variance > 4 * limit**2) + 1
     found = _crossing(
@@ -162,11 +163,12 @@ def min_width(
 
 
 def _neutral_gain(f: Activation, layers: tuple[int, ...], weights: str, formula: str) -> GainEstimate:
-    """Return the one gain of all layers; a layer's step is that of its fan-in."""
+    """Return the one gain of all layers; a layer's step is that of its fan-in and, if it widens, of its width."""
+    pairs = Counter(pairwise(layers))
+    steps = {(n, out): step(f, n, weights=weights, formula=formula, width_out=out) for n, out in pairs}
     depth = len(layers) - 1
-    steps = {n: step(f, n, weights=weights, formula=formula) for n in set(layers[:-1])}
-    drift = math.fsum(steps[n].drift for n in layers[:-1])
-    variance = math.fsum(steps[n].variance for n in layers[:-1])
+    drift = math.fsum(count * steps[pair].drift for pair, count in pairs.items())
+    variance = math.fsum(count * steps[pair].variance for pair, count in pairs.items())
     return GainEstimate(math.exp(-drift / depth / 2), 0.0, math.sqrt(variance) / 2, "neutral", 0)
 
 

@@ -28,6 +28,7 @@ def step(
     weights: str = "gaussian",
     q: float | None = None,
     formula: str = "exact",
+    width_out: int | None = None,
 ) -> Step:
     """Return drift and variance of ln z for one layer that reads `width` units, at gain 1.
 
@@ -35,7 +36,8 @@ def step(
     paper: as printed, for linear and ReLU; eq. 13's variance is that of the log-norm, a quarter of ln z's.
     `q` is the variance of the pre-activations; the step of a neutral activation does not depend on it.
     With orthogonal weights and an activation that is not neutral, the pre-activations are taken as independent,
-    which leaves a relative error of order 1 / width.
+    which leaves a relative error of order 1 / width. `width_out` is the layer's own width where it is not `width`:
+    orthogonal weights keep the length of delta in a layer that does not widen, and only in such a one.
 
     >>> step("relu", 100)
     Step(drift=-0.71856806..., variance=0.05193999...)
@@ -50,7 +52,8 @@ def step(
         raise ValueError(f"step: the step of {f} depends on the variance of the pre-activations; pass q=")
     variance = 1.0 if neutral else checks.positive("step", "q", q)
     gaussian = _CLOSED[f.name](n) if f.name in _CLOSED else _by_quadrature(f, n, variance)
-    return gaussian if weights == "gaussian" else _orthogonal(gaussian, n)
+    out = n if width_out is None else checks.whole("step", "width_out", width_out)
+    return gaussian if weights == "gaussian" else _orthogonal(gaussian, max(n, out))
 
 
 def _linear(n: int) -> Step:
@@ -81,7 +84,11 @@ def _log_chi2_variance(n: int) -> float:
 
 
 def _orthogonal(gaussian: Step, n: int) -> Step:
-    """Return the step of a Haar matrix: a Gaussian vector is a uniform direction times an independent norm."""
+    """Return the step of a Haar matrix, n its greater side.
+
+    A Gaussian vector is a uniform direction times an independent norm, and a Gaussian matrix takes delta to a vector
+    of the smaller space as a Haar one does, times such a norm of the larger.
+    """
     norm = _linear(n)
     return Step(gaussian.drift - norm.drift, max(gaussian.variance - norm.variance, 0.0))
 
