@@ -12,9 +12,12 @@ from typer.testing import CliRunner
 
 import gradwalk
 from gradwalk import cli
+from gradwalk.cli import walk
+from gradwalk.cli.gain import gain
+from gradwalk.cli.reproduce import reproduce
 from gradwalk.figures import fig1, fig2, table
 
-COMMANDS = (cli.root, cli.gain, cli.walk, cli.reproduce)
+COMMANDS = (cli.root, gain, walk.walk, reproduce)
 
 
 def run(*arguments: str) -> str:
@@ -131,12 +134,12 @@ def test_walk_draws_in_the_format_of_the_ending(tmp_path: Path, activation: str,
 
 def test_the_predicted_band_is_that_of_the_samples() -> None:
     layers = (40, 20, 30, 10)
-    mean, sd = cli._predicted("relu", layers, 1.3, "gaussian")
+    mean, sd = walk._predicted("relu", layers, 1.3, "gaussian")
     walks = gradwalk.simulate("relu", layers, gain=1.3, walks=4000, rng=0)
     errors = sd[1:] / 4000**0.5
     assert (abs(walks.log_norm.mean(axis=0)[1:] - mean[1:]) < 4 * errors).all()
     assert walks.log_norm.std(axis=0)[1:] == pytest.approx(sd[1:], rel=0.06)
-    assert cli._predicted("tanh", layers, 1.3, "gaussian") is None
+    assert walk._predicted("tanh", layers, 1.3, "gaussian") is None
 
 
 @pytest.mark.usefixtures("quick")

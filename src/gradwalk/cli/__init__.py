@@ -1,0 +1,75 @@
+"""The command line. Bad input is one line on stderr and exit code 2."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import gradwalk
+from gradwalk.cli.show import fail
+
+if TYPE_CHECKING or find_spec("typer") is not None:  # main() tells what to install where it is missing
+    import typer
+
+_NEEDED = ("typer", "rich", "matplotlib")
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line, and exit with 0, with 2 after bad input, or with 130 after Ctrl-C."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        fail(f"the command line needs {' and '.join(missing)}: pip install 'gradwalk[experiments]'")
+    try:
+        status = app()(args=arguments, prog_name="gradwalk", standalone_mode=False)
+    except (ValueError, TypeError) as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"cannot use {error.filename}: {error.strerror}" if error.filename else str(error))
+    except KeyboardInterrupt:
+        fail("interrupted", 130)
+    except Exception as error:
+        if isinstance(error, typer.Abort):
+            fail("interrupted", 130)
+        if not hasattr(error, "format_message"):  # Typer's usage errors, of whichever click it brings
+            raise
+        fail(error.format_message())
+    if status == 130:  # Typer's word for Ctrl-C
+        fail("interrupted", 130)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def app() -> typer.Typer:
+    """Return the Typer application with its commands."""
+    from gradwalk.cli.gain import gain, list_activations
+    from gradwalk.cli.reproduce import reproduce
+    from gradwalk.cli.walk import walk
+
+    build = typer.Typer(
+        name="gradwalk", add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown"
+    )
+    build.callback(invoke_without_command=True)(root)
+    for name, command in (("gain", gain), ("walk", walk), ("reproduce", reproduce), ("activations", list_activations)):
+        build.command(name)(command)
+    return build
+
+
+def root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+) -> None:
+    """Weights at whose scale the gradient of a very deep network neither vanishes nor explodes.
+
+    Examples:
+
+    `gradwalk gain relu --width 100`
+
+    `gradwalk walk tanh --width 100 --depth 200 --out walk.png`
+
+    `gradwalk reproduce fig1 --out figures`
+    """
+    if version:
+        print(f"gradwalk {gradwalk.__version__}")
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
