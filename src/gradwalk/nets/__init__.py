@@ -1,0 +1,29 @@
+"""Networks: widths from a parameter limit, initial weights, and the stack of networks that train together."""
+
+try:
+    import torch as _torch  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("gradwalk.nets needs PyTorch: pip install 'gradwalk[torch]'", name="torch") from error
+
+from gradwalk.nets.export import load_network, save_network, sequential
+from gradwalk.nets.initial import Gains, default_gains, initial_weights
+from gradwalk.nets.losses import CrossEntropy, SquaredError
+from gradwalk.nets.memory import stack_bytes
+from gradwalk.nets.stack import Stack
+from gradwalk.nets.widths import autoencoder_widths, classifier_widths, parameter_count
+
+__all__ = [
+    "CrossEntropy",
+    "Gains",
+    "SquaredError",
+    "Stack",
+    "autoencoder_widths",
+    "classifier_widths",
+    "default_gains",
+    "initial_weights",
+    "load_network",
+    "parameter_count",
+    "save_network",
+    "sequential",
+    "stack_bytes",
+]

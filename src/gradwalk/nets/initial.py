@@ -1,0 +1,66 @@
+"""The weights a network begins with: drawn from its own seed alone, scaled by g_1, g and g_D (section 3.1)."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+
+from gradwalk.activations import Activation
+from gradwalk.gains import gain as unbiased_gain
+from gradwalk.torch.init import random_walk_
+
+
+class Gains(NamedTuple):
+    """The paper's three tunable numbers: of the first layer (g_1), of the layers between (g), of the last (g_D)."""
+
+    first: float
+    between: float
+    last: float
+
+    def layers(self, depth: int) -> list[float]:
+        """Return the gain of each layer, input first."""
+        return [self.first, *[self.between] * (depth - 2), self.last]
+
+
+def default_gains(
+    activation: Activation, widths: Sequence[int], weights: str = "gaussian", gain: float | None = None
+) -> Gains:
+    """Return g_1 = 1 and the unbiased g, or the one given, for all layers that read an activation.
+
+    The first layer reads inputs of unit variance, and no gradient walks through it. g is solved for the widths that
+    the gradient walks over, from the last hidden layer down to the first, as if all of them had this activation.
+
+    >>> from gradwalk.activations import activation
+    >>> default_gains(activation("relu"), (784, 100, 100, 100, 10)).between
+    1.43230
+    """
+    if gain is None:
+        gain = _solved(activation, tuple(widths[1:]), weights)
+    return Gains(1.0, gain, gain)
+
+
+@lru_cache(maxsize=1024)
+def _solved(activation: Activation, widths: tuple[int, ...], weights: str) -> float:
+    hidden = widths[:-1]
+    if len(set(hidden)) == 1:  # one width: the walk may end in any number of outputs
+        return unbiased_gain(activation, hidden[0], len(hidden), weights=weights)
+    return unbiased_gain(activation, widths, weights=weights)
+
+
+def initial_weights(
+    widths: Sequence[int], gains: Gains, seed: int, weights: str = "gaussian", device: str = "cpu"
+) -> list[torch.Tensor]:
+    """Return the weights (in, out) of each layer, of standard deviation g / sqrt(in), input first.
+
+    They are drawn on the CPU whatever the device, so that a seed means the same weights everywhere.
+
+    >>> [tuple(w.shape) for w in initial_weights((4, 3, 2), Gains(1.0, 1.0, 1.0), seed=0)]
+    [(4, 3), (3, 2)]
+    """
+    generator = torch.Generator().manual_seed(seed)
+    drawn = []
+    for fan_in, fan_out, gain in zip(widths[:-1], widths[1:], gains.layers(len(widths) - 1), strict=True):
+        weight = random_walk_(torch.empty(fan_out, fan_in), gain=gain, weights=weights, generator=generator)
+        drawn.append(weight.T.contiguous().to(device))
+    return drawn

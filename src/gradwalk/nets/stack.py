@@ -1,0 +1,116 @@
+"""A stack: networks of one architecture that train together, one batched product a layer for all of them.
+
+The weights of a layer are (networks, in, out). Every network sees the same minibatch; gain, learning rates and initial
+weights are its own, and so is its gradient: no number of one network ever meets a number of another, so that a network
+comes out the same alone or in any stack. The gradient is written out by hand: nothing is recorded, all memory is
+allocated once, and the work of a layer is three products and few passes over memory.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from gradwalk.activations import Activation, activation
+from gradwalk.nets.losses import Loss
+from gradwalk.nets.pointwise import pointwise
+
+Tensors = list[torch.Tensor]
+
+
+class Stack:
+    """Networks side by side: `weights[d]` (networks, in, out), `biases[d]` (networks, 1, out), input layer first.
+
+    activations: one a layer, the last one "linear". A stack owns the tensors it is given and changes them in place.
+    """
+
+    def __init__(
+        self, weights: Tensors, biases: Tensors, activations: Sequence[str | Activation], loss: Loss, batch: int = 100
+    ) -> None:
+        self.weights, self.biases, self.loss, self.batch = weights, biases, loss, batch
+        self._f = [pointwise(activation(each)) for each in activations]
+        assert len(weights) == len(biases) == len(self._f)
+        self._allocate()
+
+    @property
+    def count(self) -> int:
+        """The number of networks."""
+        return len(self.weights[0])
+
+    def outputs(self, x: torch.Tensor) -> torch.Tensor:
+        """Return what the networks make of a minibatch (rows, in): (networks, rows, out), until the next call."""
+        h = x.expand(self.count, *x.shape)
+        for d, (weight, bias, f) in enumerate(zip(self.weights, self.biases, self._f, strict=True)):
+            h = torch.baddbmm(bias, h, weight, out=self._work(d, len(x), weight.shape[2]))
+            f.forward_(h)
+        return h
+
+    def gradient(self, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        """Return each network's loss on a minibatch (rows, in), and leave the gradient in the gradient tensors.
+
+        eq. 3: delta_d = f'(a_d) W_{d+1} delta_{d+1}, weights as (in, out); the gradient is h_{d-1}^T delta_d.
+        """
+        rows = len(x)
+        loss, delta = self.loss.with_gradient(self._forward(x), target)
+        for d in reversed(range(len(self.weights))):
+            h = self._h[d - 1][:, :rows] if d else x.expand(self.count, *x.shape)
+            torch.bmm(h.transpose(1, 2), delta, out=self.weight_gradients[d])
+            torch.sum(delta, 1, keepdim=True, out=self.bias_gradients[d])
+            if d:
+                back = self._work(d, rows, h.shape[2])
+                torch.bmm(delta, self.weights[d].transpose(1, 2), out=back)
+                a = self._a[d - 1]
+                self._f[d - 1].backward_(back, h, None if a is None else a[:, :rows])
+                delta = back
+        return loss
+
+    def gradient_norm(self) -> torch.Tensor:
+        """Return the norm of each network's whole gradient, biases included."""
+        for place, each in enumerate((*self.weight_gradients, *self.bias_gradients)):
+            torch.linalg.vector_norm(each, dim=(1, 2), out=self._norms[place])
+        norms: torch.Tensor = torch.linalg.vector_norm(self._norms, dim=0)
+        return norms
+
+    def update(self, rates: torch.Tensor, bias_rates: torch.Tensor) -> None:
+        """Take the step -rate * gradient in every layer; the rates are (layers, networks)."""
+        for d, rate in enumerate(-rates[:, :, None, None]):
+            self.weights[d].addcmul_(self.weight_gradients[d], rate)
+        for d, rate in enumerate(-bias_rates[:, :, None, None]):
+            self.biases[d].addcmul_(self.bias_gradients[d], rate)
+
+    def keep(self, networks: Sequence[int]) -> None:
+        """Keep these networks and take the others out."""
+        chosen = torch.tensor(networks, device=self.weights[0].device)
+        self.weights = [each[chosen] for each in self.weights]
+        self.biases = [each[chosen] for each in self.biases]
+        self._allocate()
+
+    def network(self, index: int) -> tuple[Tensors, Tensors]:
+        """Return the weights (in, out) and biases (out,) of one network, as views."""
+        return [each[index] for each in self.weights], [each[index, 0] for each in self.biases]
+
+    def _forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = x.expand(self.count, *x.shape)
+        for d, f in enumerate(self._f):
+            a, out = self._a[d], self._h[d][:, : len(x)]
+            if a is None:
+                torch.baddbmm(self.biases[d], h, self.weights[d], out=out)
+            else:
+                out.copy_(torch.baddbmm(self.biases[d], h, self.weights[d], out=a[:, : len(x)]))
+            f.forward_(out)
+            h = out
+        return h
+
+    def _work(self, d: int, rows: int, width: int) -> torch.Tensor:
+        """Return memory for one layer's numbers, another one for even d than for odd d."""
+        return self._scratch[d % 2][:, : rows * width].view(self.count, rows, width)
+
+    def _allocate(self) -> None:
+        """Allocate what a step works in: outputs of all layers, gradients, and two layers' worth of delta."""
+        like, count = self.weights[0], self.count
+        widths = [each.shape[2] for each in self.weights]
+        self._h = [like.new_empty(count, self.batch, width) for width in widths]
+        self._a = [torch.empty_like(h) if f.needs_input else None for h, f in zip(self._h, self._f, strict=True)]
+        self._scratch = [like.new_empty(count, self.batch * max(widths)) for _ in range(2)]
+        self.weight_gradients = [torch.empty_like(each) for each in self.weights]
+        self.bias_gradients = [torch.empty_like(each) for each in self.biases]
+        self._norms = like.new_empty(2 * len(widths), count)

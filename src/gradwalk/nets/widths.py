@@ -1,0 +1,85 @@
+"""How wide the layers are: the paper's rule, from a depth and a limit on the number of parameters (section 3.2).
+
+Weights and biases both count, those of the first and the last layer included. The rule takes the first network *above*
+the limit. Two numbers printed in the paper do not follow from it: at 4e6 parameters and D=4 it prints N=1228, which
+lies below the limit, where the first above it is N=1229 (erratum E6); and its auto-encoder of D=128 increases by no
+constant (E7).
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from gradwalk import checks
+
+CODE = 30  # units of the auto-encoder's code layer, which are linear
+
+
+def parameter_count(widths: Sequence[int]) -> int:
+    """Return how many weights and biases a network of these widths has, input first.
+
+    >>> parameter_count([784, 88, 10])
+    69970
+    """
+    return sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(widths))
+
+
+def classifier_widths(inputs: int, classes: int, depth: int, params: float) -> tuple[int, ...]:
+    """Return the depth + 1 widths, input first, of the narrowest network of constant width above `params` parameters.
+
+    >>> classifier_widths(784, 10, 512, 4e6)[1], classifier_widths(784, 10, 1000, 62e6)[1]
+    (88, 249)
+    """
+    depth, limit = _checked("classifier_widths", inputs, classes, depth, params)
+    hidden = depth - 1
+
+    def widths(width: int) -> tuple[int, ...]:
+        return (inputs, *[width] * hidden, classes)
+
+    return widths(_first_above("classifier_widths", limit, 1, widths))
+
+
+def autoencoder_widths(inputs: int, depth: int, params: float, code: int = CODE) -> tuple[int, ...]:
+    """Return the depth + 1 widths, input first, of an auto-encoder whose layers grow evenly away from its code.
+
+    Layer depth/2 is the code and the last layer has as many units as there are inputs. The widths between the code and
+    the widest hidden layer are evenly spaced and rounded, and the widest is the first that exceeds `params` parameters.
+
+    >>> autoencoder_widths(784, 4, 16e6)
+    (784, 9816, 30, 9816, 784)
+    """
+    depth, limit = _checked("autoencoder_widths", inputs, inputs, depth, params)
+    checks.whole("autoencoder_widths", "code", code)
+    if depth % 2 or depth < 4:
+        raise ValueError(f"autoencoder_widths: depth must be even and at least 4, got depth={depth}")
+    half = depth // 2 - 1
+
+    def widths(top: int) -> tuple[int, ...]:
+        rising = [code + round((top - code) * place / half) for place in range(1, half + 1)]
+        return (inputs, *rising[::-1], code, *rising, inputs)
+
+    return widths(_first_above("autoencoder_widths", limit, code, widths))
+
+
+def _checked(where: str, inputs: int, outputs: int, depth: int, params: float) -> tuple[int, float]:
+    checks.whole(where, "inputs", inputs)
+    checks.whole(where, "outputs", outputs)
+    return checks.whole(where, "depth", depth, least=2, most=100_000), checks.positive(
+        where, "params", params, most=1e11
+    )
+
+
+def _first_above(where: str, limit: float, least: int, widths: Callable[[int], tuple[int, ...]]) -> int:
+    """Return the smallest width whose parameter count is above the limit, by bisection."""
+    smallest = parameter_count(widths(least))
+    if smallest > limit:
+        raise ValueError(
+            f"{where}: params must be at least {smallest - 1:,}, below which a network of this depth has no narrower "
+            f"layers, got params={limit:,.0f}"
+        )
+    low, high = least, 2 * least
+    while parameter_count(widths(high)) <= limit:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if parameter_count(widths(middle)) > limit else (middle, high)
+    return high

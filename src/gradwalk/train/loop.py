@@ -1,0 +1,159 @@
+"""Training: runs that can share a stack are trained side by side, a part of them on each core.
+
+A part is trained by a thread of its own, one core's worth of work: nothing is shared but the data, which nobody
+changes. What happens is told to a Watcher, in the thread that called `train`.
+"""
+
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import psutil
+import torch
+
+from gradwalk import checks
+from gradwalk.data import Dataset
+from gradwalk.nets.initial import initial_weights
+from gradwalk.nets.memory import stack_bytes
+from gradwalk.train.checkpoint import Epoch, State, load_state
+from gradwalk.train.part import Event, Member, Outcome, Part, checkpoint_path
+from gradwalk.train.run import Run
+
+_POLL = 0.1  # seconds between two looks at the workers
+SAVE_EVERY = 60.0  # seconds
+
+
+class Watcher:
+    """What happens during training; the methods are called in the thread that called `train`."""
+
+    def stepped(self, networks: int) -> None:
+        """So many networks took another step."""
+
+    def epoch_ended(self, run: Run, epoch: Epoch) -> None:
+        """A run finished an epoch."""
+
+    def ended(self, outcome: Outcome) -> None:
+        """A run is done, or diverged."""
+
+
+def train(
+    runs: Sequence[Run],
+    data: Dataset,
+    *,
+    device: str = "cpu",
+    threads: int | None = None,
+    folder: Path | None = None,
+    save_every: float = SAVE_EVERY,
+    watcher: Watcher | None = None,
+) -> list[Outcome]:
+    """Train runs of one architecture on the same data, and return how each ended.
+
+    threads: cores to use, all by default; the runs are dealt out among them. folder: for checkpoints, one file a run,
+    written every `save_every` seconds and on an interrupt; what is found there is gone on from. A run's numbers do not
+    depend on which runs it is trained with, on the number of threads or on interruptions.
+    """
+    if not runs:
+        raise ValueError("train: at least one run is needed, got runs=[]")
+    if len({run.stacks_with() for run in runs}) > 1:
+        raise ValueError("train: runs of one stack must share architecture, data, batch and data_seed")
+    cores = checks.whole("train", "threads", threads or psutil.cpu_count() or 1)
+    _check_data(data)
+    _check_memory(runs, data, device)
+    parts = _deal(_members(runs, data, folder, device), cores)
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    stop = threading.Event()
+    workers = [
+        Part(part, data, device=device, folder=folder, save_every=save_every, report=events.put, stop=stop)
+        for part in parts
+    ]
+    with _intra_op_threads(max(1, cores // len(parts))):
+        outcomes = _watched(workers, min(cores, len(parts)), events, stop, watcher or Watcher())
+    return [outcomes[place] for place in range(len(runs))]
+
+
+def _check_data(data: Dataset) -> None:
+    for split in (data.train, data.test):
+        if not np.isfinite(split.frames).all():
+            raise ValueError(f"train: {data.name} holds numbers that are not finite (NaN or inf); they are not used")
+
+
+def _check_memory(runs: Sequence[Run], data: Dataset, device: str) -> None:
+    """Say before anything is drawn that the stack does not fit."""
+    widths, activations = runs[0].architecture(data)
+    needed = stack_bytes(widths, activations, len(runs), runs[0].batch)
+    free = psutil.virtual_memory().available if device == "cpu" else torch.cuda.mem_get_info(device)[0]
+    if needed > free:
+        raise ValueError(
+            f"train: {len(runs)} networks of {len(widths) - 1} layers need {needed / 1e9:.1f} GB and {free / 1e9:.1f} "
+            "GB are free; train fewer at a time, or narrower ones"
+        )
+
+
+def _members(runs: Sequence[Run], data: Dataset, folder: Path | None, device: str) -> list[Member]:
+    """Return the runs with the weights that they begin with, or go on from."""
+    members = []
+    widths = runs[0].architecture(data).widths
+    for place, run in enumerate(runs):
+        identity = run.identity(data)
+        path = None if folder is None else checkpoint_path(folder, identity)
+        if path is not None and path.exists():
+            state = load_state(path, identity, device)
+        else:
+            weights = initial_weights(widths, run.gains(widths), run.seed, run.weights, device)
+            state = State(weights, [torch.zeros(width, device=device) for width in widths[1:]])
+        members.append(Member(place, run, identity, state))
+    return members
+
+
+def _deal(members: Sequence[Member], cores: int) -> list[list[Member]]:
+    """Return parts whose members stand at the same step, as many parts as there are cores where that can be."""
+    groups: dict[tuple[int, int], list[Member]] = {}
+    for member in members:
+        groups.setdefault((member.state.epochs, member.state.steps), []).append(member)
+    parts = list(groups.values())
+    while len(parts) < min(cores, len(members)):
+        largest = max(parts, key=len)
+        parts.remove(largest)
+        parts += [largest[::2], largest[1::2]]
+    return parts
+
+
+def _watched(
+    workers: Sequence[Part], threads: int, events: "queue.SimpleQueue[Event]", stop: threading.Event, watcher: Watcher
+) -> dict[int, Outcome]:
+    """Run the workers, tell the watcher what they report, and on any trouble let them save and stop."""
+    with ThreadPoolExecutor(threads) as pool:
+        futures = [pool.submit(worker.train) for worker in workers]
+        try:
+            while not all(each.done() for each in futures):
+                if any(each.done() and each.exception() for each in futures):
+                    stop.set()
+                _tell(watcher, events, _POLL)
+        except BaseException:
+            stop.set()
+            raise
+    _tell(watcher, events, 0.0)
+    return {place: outcome for each in futures for place, outcome in each.result().items()}
+
+
+def _tell(watcher: Watcher, events: "queue.SimpleQueue[Event]", patience: float) -> None:
+    try:
+        events.get(timeout=patience)(watcher) if patience else None
+        while True:
+            events.get_nowait()(watcher)
+    except queue.Empty:
+        pass
+
+
+@contextmanager
+def _intra_op_threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
