@@ -14,6 +14,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "gradwalk"
 ALLOWED = {
     "checks": set(),
     "files": set(),
+    "versions": set(),
     "progress": set(),
     "activations": set(),
     "theory": {"activations", "checks", "theory"},
@@ -25,8 +26,8 @@ ALLOWED = {
     "keras": {"activations", "checks", "gains", "keras"},
     "data": {"checks", "data", "files", "progress"},
     "nets": {"activations", "checks", "files", "gains", "nets", "torch"},
-    "train": {"activations", "checks", "data", "files", "gains", "nets", "progress", "train"},
-    "sweep": {"activations", "checks", "data", "files", "gains", "nets", "progress", "sweep", "train"},
+    "train": {"activations", "checks", "data", "files", "gains", "nets", "progress", "train", "versions"},
+    "sweep": {"activations", "checks", "data", "files", "gains", "nets", "progress", "sweep", "train", "versions"},
     "cli": {
         "activations",
         "checks",
@@ -41,6 +42,7 @@ ALLOWED = {
         "sweep",
         "theory",
         "train",
+        "versions",
     },
     "__init__": {"activations", "gains", "simulation", "theory"},
 }

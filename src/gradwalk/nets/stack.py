@@ -1,9 +1,10 @@
 """A stack: networks of one architecture that train together, one batched product a layer for all of them.
 
 The weights of a layer are (networks, in, out). Every network sees the same minibatch; gain, learning rates and initial
-weights are its own, and so is its gradient: no number of one network ever meets a number of another, so that a network
-comes out the same alone or in any stack. The gradient is written out by hand: nothing is recorded, all memory is
-allocated once, and the work of a layer is three products and few passes over memory.
+weights are its own, and so is its gradient: no number of one network ever meets a number of another. So a network comes
+out the same alone or in any stack, bit for bit: each matrix begins at a multiple of 64 bytes as a lone one does, because
+the last bits of a product depend on where in memory its factors lie. The gradient is written out by hand: nothing is
+recorded, all memory is allocated once, and the work of a layer is three products and few passes over memory.
 """
 
 from collections.abc import Sequence
@@ -20,12 +21,15 @@ Tensors = list[torch.Tensor]
 class Stack:
     """Networks side by side: `weights[d]` (networks, in, out), `biases[d]` (networks, 1, out), input layer first.
 
-    activations: one a layer, the last one "linear". A stack owns the tensors it is given and changes them in place.
+    activations: one a layer, the last one "linear". `batch` is the greatest number of examples in a minibatch.
+    The lists become the stack's own.
     """
 
     def __init__(
         self, weights: Tensors, biases: Tensors, activations: Sequence[str | Activation], loss: Loss, batch: int = 100
     ) -> None:
+        for d, each in enumerate(weights):  # in the caller's list, so that no second copy of all weights lives on
+            weights[d] = _aligned_copy(each)
         self.weights, self.biases, self.loss, self.batch = weights, biases, loss, batch
         self._f = [pointwise(activation(each)) for each in activations]
         assert len(weights) == len(biases) == len(self._f)
@@ -50,8 +54,10 @@ class Stack:
         eq. 3: delta_d = f'(a_d) W_{d+1} delta_{d+1}, weights as (in, out); the gradient is h_{d-1}^T delta_d.
         """
         rows = len(x)
-        loss, delta = self.loss.with_gradient(self._forward(x), target)
-        for d in reversed(range(len(self.weights))):
+        depth = len(self.weights)
+        loss, by_output = self.loss.with_gradient(self._forward(x), target)
+        delta = self._work(depth, rows, by_output.shape[2]).copy_(by_output)
+        for d in reversed(range(depth)):
             h = self._h[d - 1][:, :rows] if d else x.expand(self.count, *x.shape)
             torch.bmm(h.transpose(1, 2), delta, out=self.weight_gradients[d])
             torch.sum(delta, 1, keepdim=True, out=self.bias_gradients[d])
@@ -80,7 +86,7 @@ class Stack:
     def keep(self, networks: Sequence[int]) -> None:
         """Keep these networks and take the others out."""
         chosen = torch.tensor(networks, device=self.weights[0].device)
-        self.weights = [each[chosen] for each in self.weights]
+        self.weights = [_aligned_copy(each[chosen]) for each in self.weights]
         self.biases = [each[chosen] for each in self.biases]
         self._allocate()
 
@@ -108,9 +114,27 @@ class Stack:
         """Allocate what a step works in: outputs of all layers, gradients, and two layers' worth of delta."""
         like, count = self.weights[0], self.count
         widths = [each.shape[2] for each in self.weights]
-        self._h = [like.new_empty(count, self.batch, width) for width in widths]
-        self._a = [torch.empty_like(h) if f.needs_input else None for h, f in zip(self._h, self._f, strict=True)]
-        self._scratch = [like.new_empty(count, self.batch * max(widths)) for _ in range(2)]
-        self.weight_gradients = [torch.empty_like(each) for each in self.weights]
+        self._h = [_aligned(like, count, self.batch, width) for width in widths]
+        self._a = [
+            _aligned(like, count, self.batch, width) if f.needs_input else None
+            for width, f in zip(widths, self._f, strict=True)
+        ]
+        self._scratch = [like.new_empty(count, _padded(self.batch * max(widths))) for _ in range(2)]
+        self.weight_gradients = [_aligned(like, *each.shape) for each in self.weights]
         self.bias_gradients = [torch.empty_like(each) for each in self.biases]
         self._norms = like.new_empty(2 * len(widths), count)
+
+
+def _aligned(like: torch.Tensor, count: int, rows: int, columns: int) -> torch.Tensor:
+    """Return empty matrices, each of which begins at a multiple of 64 bytes."""
+    size = rows * columns
+    return like.new_empty(count, _padded(size))[:, :size].view(count, rows, columns)
+
+
+def _aligned_copy(matrices: torch.Tensor) -> torch.Tensor:
+    count, rows, columns = matrices.shape
+    return _aligned(matrices, count, rows, columns).copy_(matrices)
+
+
+def _padded(size: int) -> int:
+    return -(-size // 16) * 16

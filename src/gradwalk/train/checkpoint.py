@@ -36,7 +36,10 @@ class Epoch:
 
 @dataclass
 class State:
-    """Where a run stands: so many epochs done, so many steps of the next one, what was measured so far, its weights."""
+    """Where a run stands: epochs done, steps of the next one, what was measured so far, its weights.
+
+    clipped: steps of this epoch with a shortened gradient. seconds: of all epochs. diverged: the epoch it happened in.
+    """
 
     weights: list[torch.Tensor]
     biases: list[torch.Tensor]
@@ -44,6 +47,7 @@ class State:
     steps: int = 0
     clipped: int = 0
     seconds: float = 0.0
+    diverged: int | None = None
     history: list[Epoch] = field(default_factory=list)
 
 
@@ -51,7 +55,7 @@ def save_state(path: Path, identity: str, state: State) -> None:
     """Write the state there; what stood there before stays until the new one is complete."""
     tensors = {f"weights.{place}": each for place, each in enumerate(state.weights)}
     tensors |= {f"biases.{place}": each for place, each in enumerate(state.biases)}
-    facts = {name: getattr(state, name) for name in ("epochs", "steps", "clipped", "seconds")}
+    facts = {name: getattr(state, name) for name in ("epochs", "steps", "clipped", "seconds", "diverged")}
     facts["history"] = [asdict(each) for each in state.history]
     header = {"format": FORMAT, "run": identity, "state": json.dumps(facts)}
     tensors = {name: each.detach().cpu().contiguous() for name, each in tensors.items()}

@@ -22,17 +22,25 @@ Event = Callable[[Any], Any]  # calls a method of the Watcher it is given
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: its epochs, the epoch in which it diverged or None, and where it stood at the end."""
+    """How a run ended."""
 
     run: Run
-    epochs: tuple[Epoch, ...]
-    diverged: int | None
     state: State
+
+    @property
+    def epochs(self) -> tuple[Epoch, ...]:
+        """What was measured, an epoch each."""
+        return tuple(self.state.history)
+
+    @property
+    def diverged(self) -> int | None:
+        """The epoch in which the loss ceased to be finite, or None."""
+        return self.state.diverged
 
     @property
     def last(self) -> Epoch | None:
         """The last epoch that was finished."""
-        return self.epochs[-1] if self.epochs else None
+        return self.state.history[-1] if self.state.history else None
 
 
 @dataclass
@@ -68,25 +76,28 @@ class Part:
         torch.set_flush_denormal(True)  # of this thread: a gradient that vanishes would else take 100 times as long
         with torch.no_grad():
             self._stack_up()
+            self._drop(self._done())  # from a checkpoint of their end
             while self.members and not self.stop.is_set():
                 self._epoch()
+            if self.members:
+                self.save()
         return self.outcomes
 
     def save(self) -> None:
         """Write a checkpoint of each run."""
+        if self.folder is None:
+            return
         self._bring_states_up_to_date()
-        if self.folder is not None:
-            for member in self.members:
-                save_state(checkpoint_path(self.folder, member.identity), member.identity, member.state)
+        for member in self.members:
+            save_state(checkpoint_path(self.folder, member.identity), member.identity, member.state)
         self._saved = time.monotonic()
 
     def _stack_up(self) -> None:
         states, run = [each.state for each in self.members], self.members[0].run
-        layers = range(len(states[0].weights))
-        weights = [torch.stack([state.weights[d] for state in states]) for d in layers]
-        biases = [torch.stack([state.biases[d].reshape(1, -1) for state in states]) for d in layers]
-        for state in states:
-            state.weights, state.biases = [], []  # the stack has them now
+        weights, biases = [], []
+        for _ in range(run.depth):  # popped, so that no second copy of all weights lives on
+            weights.append(torch.stack([state.weights.pop(0) for state in states]))
+            biases.append(torch.stack([state.biases.pop(0).reshape(1, -1) for state in states]))
         loss = CrossEntropy() if run.task == "classify" else SquaredError()
         self.stack = Stack(weights, biases, run.architecture(self.data).activations, loss, run.batch)
         self._saved = time.monotonic()
@@ -108,11 +119,12 @@ class Part:
         started = time.monotonic()
         for rows in self._minibatches():
             self._step(rows)
-            if self.stop.is_set() or (self.folder and time.monotonic() - self._saved > self.save_every):
+            if self.stop.is_set() or not self.members:
+                self._clock(started)
+                return
+            if self.folder is not None and time.monotonic() - self._saved > self.save_every:
                 started = self._clock(started)
                 self.save()
-            if self.stop.is_set() or not self.members:
-                return
         self._clock(started)
         self._measure()
 
@@ -136,7 +148,7 @@ class Part:
         self.report(methodcaller("stepped", len(self.members)))
         finite = loss.isfinite()
         if not finite.all():
-            self._drop([place for place, good in enumerate(finite.tolist()) if not good], diverged=True)
+            self._diverge([place for place, good in enumerate(finite.tolist()) if not good])
 
     def _measure(self) -> None:
         """Measure both splits at the end of an epoch; diverged runs and those at their end leave the stack."""
@@ -153,11 +165,10 @@ class Part:
                 measured = (train_loss, train_mistakes, test_loss, test_mistakes, clipped, spent)
                 state.history.append(Epoch(state.epochs, *measured))
                 self.report(methodcaller("epoch_ended", member.run, state.history[-1]))
-        bad = [place for place in range(len(self.members)) if not np.isfinite(float(figures[0][0][place]))]
-        self._drop(bad, diverged=True)
-        self._drop([place for place, each in enumerate(self.members) if _is_done(each)], diverged=False)
-        if self.members:
-            self._settle()
+            else:
+                state.diverged = state.epochs
+        self._settle()
+        self._drop(self._done())
 
     def _evaluate(self, split: Examples) -> tuple[torch.Tensor, torch.Tensor]:
         """Return each network's mean loss and number of mistakes over a whole split."""
@@ -170,13 +181,21 @@ class Part:
         return loss / max(len(split), 1), mistakes
 
     def _batch(self, split: Examples, rows: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        x = torch.from_numpy(split.inputs(rows)).to(self.device)
+        x = torch.tensor(split.inputs(rows), device=self.device)  # a copy at torch's own alignment, see Stack
         if self.members[0].run.task == "reconstruct":
             return x, x
         return x, torch.from_numpy(split.labels[rows]).to(self.device)
 
-    def _drop(self, places: Sequence[int], *, diverged: bool) -> None:
-        """Take runs out of the stack and tell how they ended; the others do not notice."""
+    def _done(self) -> list[int]:
+        return [place for place, member in enumerate(self.members) if _is_done(member)]
+
+    def _diverge(self, places: Sequence[int]) -> None:
+        for place in places:
+            self.members[place].state.diverged = self.members[place].state.epochs + 1
+        self._drop(places)
+
+    def _drop(self, places: Sequence[int]) -> None:
+        """Take runs out of the stack and tell that they ended; the others do not notice."""
         if not places:
             return
         self._bring_states_up_to_date()
@@ -184,10 +203,8 @@ class Part:
             member = self.members[place]
             state = member.state
             state.weights, state.biases = [w.clone() for w in state.weights], [b.clone() for b in state.biases]
-            at = (state.epochs + 1 if state.steps else state.epochs) if diverged else None
-            outcome = Outcome(member.run, tuple(state.history), at, state)
-            self.outcomes[member.place] = outcome
-            self.report(methodcaller("ended", outcome))
+            self.outcomes[member.place] = Outcome(member.run, state)
+            self.report(methodcaller("ended", self.outcomes[member.place]))
         left = [place for place in range(len(self.members)) if place not in places]
         self.members = [self.members[place] for place in left]
         if left:
@@ -213,5 +230,5 @@ def checkpoint_path(folder: Path, identity: str) -> Path:
 
 def _is_done(member: Member) -> bool:
     state, run = member.state, member.run
-    flawless = run.stop_at_zero and run.task == "classify" and state.history[-1].train_mistakes == 0
-    return state.epochs >= run.epochs or flawless
+    flawless = run.stop_at_zero and run.task == "classify" and any(each.train_mistakes == 0 for each in state.history)
+    return state.diverged is not None or state.epochs >= run.epochs or flawless

@@ -1,0 +1,283 @@
+"""Networks: widths by the paper's rule, initial weights, and a stack whose gradient is that of torch.autograd."""
+
+import copy
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from gradwalk import activations, gain, nets
+from gradwalk.nets import Gains, Stack, classifier_widths, initial_weights, parameter_count, sequential
+
+
+def random_stack(widths, names, networks, loss, seed=0, batch=20, precision=torch.float32):
+    generator = torch.Generator().manual_seed(seed)
+    shapes = list(pairwise(widths))
+    weights = [torch.randn(networks, a, b, generator=generator) * 1.2 / a**0.5 for a, b in shapes]
+    biases = [torch.randn(networks, 1, b, generator=generator) * 0.1 for _, b in shapes]
+    return Stack([w.to(precision) for w in weights], [b.to(precision) for b in biases], names, loss, batch)
+
+
+def minibatch(widths, loss, rows=20, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(rows, widths[0], generator=generator)
+    if isinstance(loss, nets.SquaredError):
+        return x, torch.randn(rows, widths[-1], generator=generator)
+    return x, torch.randint(0, widths[-1], (rows,), generator=generator)
+
+
+def exported(stack, index, names):
+    weights, biases = stack.network(index)
+    return sequential(weights, biases, names)
+
+
+class TestWidths:
+    def test_the_widths_that_the_paper_prints_come_out(self):
+        assert classifier_widths(784, 10, 512, 4e6)[1] == 88
+        assert classifier_widths(784, 10, 1000, 62e6)[1] == 249
+        assert nets.autoencoder_widths(784, 4, 16e6) == (784, 9816, 30, 9816, 784)
+
+    def test_the_two_widths_that_the_paper_has_wrong_come_out_right(self):
+        assert parameter_count([784, *[1228] * 3, 10]) == 3_994_694  # E6: 1228 is below the limit
+        assert classifier_widths(784, 10, 4, 4e6)[1] == 1229
+        deep = nets.autoencoder_widths(784, 128, 16e6)  # E7
+        assert (deep[1], parameter_count(deep)) == (584, 16_049_756)
+        assert deep[1:64] == deep[65:128][::-1]
+
+    @given(st.integers(1, 50), st.integers(1, 20), st.integers(2, 40), st.integers(2_000, 10**7))
+    def test_the_width_is_the_first_above_the_limit(self, inputs, classes, depth, params):
+        widths = classifier_widths(inputs, classes, depth, params)
+        assert len(widths) == depth + 1
+        assert (widths[0], widths[-1]) == (inputs, classes)
+        assert parameter_count(widths) > params
+        narrower = [inputs, *[widths[1] - 1] * (depth - 1), classes]
+        assert parameter_count(narrower) <= params
+
+    def test_the_parameters_are_those_that_torch_counts(self):
+        widths = (7, 5, 3, 2)
+        model = nn.Sequential(*(nn.Linear(a, b) for a, b in pairwise(widths)))
+        assert parameter_count(widths) == sum(each.numel() for each in model.parameters())
+
+    def test_no_layer_of_an_autoencoder_is_narrower_than_its_code(self):
+        widths = nets.autoencoder_widths(784, 16, 5e5)
+        assert min(widths) == widths[8] == 30
+        rises = np.diff(widths[8:16])
+        assert rises.max() - rises.min() <= 1  # even but for rounding
+
+    @pytest.mark.parametrize(
+        ("call", "said"),
+        [
+            (lambda: classifier_widths(784, 10, 1, 4e6), "classifier_widths: depth must be at least 2, got depth=1"),
+            (lambda: classifier_widths(784, 10, 100, 500), "classifier_widths: params must be at least 1,000"),
+            (lambda: classifier_widths(784, 10, 4, float("nan")), "params must be positive and finite"),
+            (lambda: nets.autoencoder_widths(784, 5, 4e6), "depth must be even and at least 4, got depth=5"),
+            (lambda: nets.autoencoder_widths(784, 4, 100), "autoencoder_widths: params must be at least"),
+        ],
+    )
+    def test_an_impossible_network_is_refused_in_one_sentence(self, call, said):
+        with pytest.raises(ValueError, match=said.replace("(", r"\(")):
+            call()
+
+
+class TestInitialWeights:
+    widths = (300, 200, 100, 400, 10)
+
+    @pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+    def test_each_layer_has_its_own_gain_over_the_root_of_its_fan_in(self, weights):
+        drawn = initial_weights(self.widths, Gains(0.5, 1.3, 2.0), 0, weights)
+        for weight, fan_in, g in zip(drawn, self.widths, (0.5, 1.3, 1.3, 2.0), strict=False):
+            assert weight.std().item() * fan_in**0.5 == pytest.approx(g, rel=0.05)
+            assert abs(weight.mean().item()) < 4 * g / fan_in**0.5 / weight.numel() ** 0.5
+
+    def test_orthogonal_weights_are_orthogonal(self):
+        weight = initial_weights((50, 50, 50), Gains(1.0, 1.0, 1.0), 0, "orthogonal")[0]
+        torch.testing.assert_close(weight @ weight.T, torch.eye(50), atol=1e-5, rtol=0)
+
+    def test_a_seed_means_the_same_weights_and_the_global_seed_is_left_alone(self):
+        torch.manual_seed(3)
+        before = torch.get_rng_state()
+        first, again, other = (initial_weights(self.widths, Gains(1.0, 1.0, 1.0), seed) for seed in (5, 5, 6))
+        assert torch.equal(torch.get_rng_state(), before)
+        assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+        assert not torch.equal(first[0], other[0])
+
+    def test_the_default_gain_is_the_unbiased_one_for_the_steps_the_gradient_takes(self):
+        tanh = activations.activation("tanh")
+        found = nets.default_gains(tanh, (784, *[50] * 20, 10))
+        assert found == Gains(1.0, gain("tanh", 50, 20), gain("tanh", 50, 20))
+
+
+class TestGradient:
+    widths = (12, 9, 7, 9, 4)
+
+    @pytest.mark.parametrize("loss", [nets.CrossEntropy(), nets.SquaredError()], ids=["entropy", "squared"])
+    @pytest.mark.parametrize(
+        "name", ["linear", "relu", "leaky_relu(0.2)", "leaky_relu(-0.3)", "tanh", "elu", "selu", "gelu", "erf", "sin"]
+    )
+    def test_it_is_that_of_autograd_for_every_network(self, name, loss):
+        names = [name] * 3 + ["linear"]
+        stack = random_stack(self.widths, names, 3, loss)
+        x, target = minibatch(self.widths, loss, rows=17)  # fewer than the batch the stack has room for
+        losses = stack.gradient(x, target)
+        torch_loss = nn.CrossEntropyLoss() if isinstance(loss, nets.CrossEntropy) else nn.MSELoss()
+        for index in range(3):
+            model = exported(stack, index, names)
+            expected = torch_loss(model(x), target)
+            expected.backward()
+            assert losses[index].item() == pytest.approx(expected.item(), rel=1e-5)
+            linears = [each for each in model if isinstance(each, nn.Linear)]
+            for d, linear in enumerate(linears):
+                assert relative(stack.weight_gradients[d][index].T, linear.weight.grad) < 1e-5
+                assert relative(stack.bias_gradients[d][index, 0], linear.bias.grad) < 1e-5
+
+    def deep(self, precision):
+        """Return the relative errors of the gradient of a 200-layer network, ours and autograd's, against doubles."""
+        widths, names = (20, *[50] * 199, 5), ["tanh"] * 199 + ["linear"]
+        stack = random_stack(widths, names, 2, nets.CrossEntropy(), precision=precision)
+        x, target = minibatch(widths, stack.loss)
+        stack.gradient(x.to(precision), target)
+        ours = [each[1].T.double() for each in stack.weight_gradients]
+        plain = exported(stack, 1, names).to(precision)
+        exact = copy.deepcopy(plain).double()
+        theirs, best = autograd(plain, x.to(precision), target), autograd(exact, x.double(), target)
+        return [max(relative(a, b) for a, b in zip(side, best, strict=True)) for side in (ours, theirs)]
+
+    def test_in_double_precision_it_is_that_of_autograd_through_two_hundred_layers(self):
+        assert self.deep(torch.float64)[0] < 1e-12
+
+    def test_in_single_precision_its_rounding_is_of_the_size_of_autograds(self):
+        ours, theirs = self.deep(torch.float32)  # NumPy rounds tanh twice as coarsely as torch: 1.1e-7 against 0.6e-7
+        assert theirs < 1e-5
+        assert ours < 4 * theirs
+
+    def test_in_single_precision_it_is_that_of_autograd_through_64_layers(self):
+        widths, names = (64, *[64] * 63, 10), ["tanh"] * 63 + ["linear"]
+        stack = random_stack(widths, names, 2, nets.CrossEntropy())
+        x, target = minibatch(widths, stack.loss)
+        stack.gradient(x, target)
+        expected = autograd(exported(stack, 1, names), x, target)
+        for d, theirs in enumerate(expected):
+            assert relative(stack.weight_gradients[d][1].T.double(), theirs) < 1e-5
+
+    def test_its_norm_counts_weights_and_biases_of_all_layers(self):
+        stack = random_stack(self.widths, ["tanh"] * 3 + ["linear"], 2, nets.CrossEntropy())
+        stack.gradient(*minibatch(self.widths, stack.loss))
+        every = [*stack.weight_gradients, *stack.bias_gradients]
+        expected = [sum(each[k].square().sum() for each in every).sqrt().item() for k in range(2)]
+        assert stack.gradient_norm().tolist() == pytest.approx(expected, rel=1e-6)
+
+    def test_an_update_is_the_step_of_torch_sgd(self):
+        names = ["tanh"] * 3 + ["linear"]
+        stack = random_stack(self.widths, names, 2, nets.CrossEntropy())
+        x, target = minibatch(self.widths, stack.loss)
+        model = exported(stack, 1, names)
+        rates = [0.3, 0.1, 0.05, 0.2]
+        linears = [each for each in model if isinstance(each, nn.Linear)]
+        groups = [{"params": [each.weight], "lr": rate} for each, rate in zip(linears, rates, strict=True)]
+        groups += [{"params": [each.bias], "lr": 0.5 * rate} for each, rate in zip(linears, rates, strict=True)]
+        nn.CrossEntropyLoss()(model(x), target).backward()
+        torch.optim.SGD(groups).step()
+        stack.gradient(x, target)
+        table = torch.tensor([rates, rates]).T
+        stack.update(table, 0.5 * table)
+        for ours, theirs in zip(exported(stack, 1, names).parameters(), model.parameters(), strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-7)
+
+
+class TestStack:
+    widths, names = (12, 9, 7, 4), ("tanh", "tanh", "linear")  # no multiples of a vector's width
+
+    def steps(self, stack, count=5):
+        x, target = minibatch(self.widths, stack.loss)
+        rates = torch.full((3, stack.count), 0.1)
+        losses = []
+        for _ in range(count):
+            losses.append(stack.gradient(x, target))
+            stack.update(rates, rates)
+        return torch.stack(losses)
+
+    def test_a_network_comes_out_bit_for_bit_the_same_alone_and_in_a_stack(self):
+        full = random_stack(self.widths, self.names, 5, nets.CrossEntropy())
+        alone = copy.deepcopy(full)
+        alone.keep([3])
+        assert torch.equal(self.steps(full)[:, 3], self.steps(alone)[:, 0])
+        assert all(torch.equal(a[3], b[0]) for a, b in zip(full.weights, alone.weights, strict=True))
+
+    def test_a_network_that_is_not_finite_does_not_disturb_the_others(self):
+        clean = random_stack(self.widths, self.names, 3, nets.CrossEntropy())
+        spoilt = copy.deepcopy(clean)
+        spoilt.weights[1][1] = float("nan")
+        expected, found = self.steps(clean), self.steps(spoilt)
+        assert torch.equal(found[:, [0, 2]], expected[:, [0, 2]])
+        assert found[:, 1].isnan().all()
+
+    def test_outputs_are_those_of_the_exported_network(self):
+        stack = random_stack(self.widths, self.names, 3, nets.CrossEntropy())
+        x, _ = minibatch(self.widths, stack.loss, rows=11)
+        found = stack.outputs(x)
+        for index in range(3):
+            torch.testing.assert_close(found[index], exported(stack, index, self.names)(x), rtol=1e-5, atol=1e-6)
+
+    def test_mistakes_and_losses_are_summed_over_the_rows(self):
+        stack = random_stack(self.widths, self.names, 2, nets.CrossEntropy())
+        x, target = minibatch(self.widths, stack.loss)
+        loss, mistakes = stack.loss.sums(stack.outputs(x), target)
+        output = exported(stack, 1, self.names)(x)
+        assert loss[1].item() == pytest.approx(nn.CrossEntropyLoss(reduction="sum")(output, target).item(), rel=1e-5)
+        assert mistakes[1].item() == (output.argmax(1) != target).sum().item()
+
+    def test_the_predicted_bytes_are_those_of_its_tensors(self):
+        for name in ("tanh", "gelu"):
+            names = (name, name, "linear")
+            stack = random_stack(self.widths, names, 4, nets.CrossEntropy(), batch=50)
+            held = [*stack.weights, *stack.biases, *stack.weight_gradients, *stack.bias_gradients]
+            held += [*stack._h, *(a for a in stack._a if a is not None), *stack._scratch]
+            storage = sum(each.untyped_storage().nbytes() for each in held)  # with what alignment adds
+            assert 0 <= storage - nets.stack_bytes(self.widths, names, 4, 50) < 64 * 4 * len(held)
+
+
+class TestExport:
+    names = ("elu(0.5)", "sin", "linear", "linear")
+
+    def model(self):
+        stack = random_stack((6, 5, 4, 3, 2), self.names, 2, nets.SquaredError())
+        return exported(stack, 1, self.names)
+
+    def test_it_is_a_plain_sequential_with_the_activations_in_place(self):
+        kinds = [type(each).__name__ for each in self.model()]
+        assert kinds == ["Linear", "ELU", "Linear", "Elementwise", "Linear", "Linear"]
+
+    def test_a_saved_network_loads_and_computes_the_same(self, tmp_path):
+        model, path = self.model(), tmp_path / "network.safetensors"
+        nets.save_network(model, self.names, path)
+        x = torch.randn(3, 6, generator=torch.Generator().manual_seed(0))
+        assert torch.equal(nets.load_network(path)(x), model(x))
+        assert [each.name for each in tmp_path.iterdir()] == ["network.safetensors"]
+
+    def test_it_owns_its_memory(self):
+        stack = random_stack((6, 5, 2), ("tanh", "linear"), 1, nets.SquaredError())
+        model = exported(stack, 0, ("tanh", "linear"))
+        before = model[0].weight.clone()
+        stack.weights[0].zero_()
+        assert torch.equal(model[0].weight, before)
+
+    def test_a_file_that_is_no_network_is_named(self, tmp_path):
+        path = tmp_path / "junk.safetensors"
+        path.write_bytes(b"junk")
+        with pytest.raises(ValueError, match=r"load_network: .*junk.safetensors is no network"):
+            nets.load_network(path)
+
+
+def autograd(model, x, target):
+    """Return the gradients of the weights of all Linear layers, in double precision."""
+    nn.CrossEntropyLoss()(model(x), target).backward()
+    return [each.weight.grad.double() for each in model if isinstance(each, nn.Linear)]
+
+
+def relative(found, expected):
+    """Return the norm of the difference over the norm of what is expected."""
+    return ((found - expected).norm() / expected.norm()).item()
