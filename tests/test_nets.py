@@ -19,7 +19,8 @@ def random_stack(widths, names, networks, loss, seed=0, batch=20, precision=torc
     shapes = list(pairwise(widths))
     weights = [torch.randn(networks, a, b, generator=generator) * 1.2 / a**0.5 for a, b in shapes]
     biases = [torch.randn(networks, 1, b, generator=generator) * 0.1 for _, b in shapes]
-    return Stack([w.to(precision) for w in weights], [b.to(precision) for b in biases], names, loss, batch)
+    layers = [(w.to(precision), b.to(precision)) for w, b in zip(weights, biases, strict=True)]
+    return Stack(layers, names, loss, batch)
 
 
 def minibatch(widths, loss, rows=20, seed=1):
@@ -88,19 +89,19 @@ class TestInitialWeights:
 
     @pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
     def test_each_layer_has_its_own_gain_over_the_root_of_its_fan_in(self, weights):
-        drawn = initial_weights(self.widths, Gains(0.5, 1.3, 2.0), 0, weights)
+        drawn = list(initial_weights(self.widths, Gains(0.5, 1.3, 2.0), 0, weights))
         for weight, fan_in, g in zip(drawn, self.widths, (0.5, 1.3, 1.3, 2.0), strict=False):
             assert weight.std().item() * fan_in**0.5 == pytest.approx(g, rel=0.05)
             assert abs(weight.mean().item()) < 4 * g / fan_in**0.5 / weight.numel() ** 0.5
 
     def test_orthogonal_weights_are_orthogonal(self):
-        weight = initial_weights((50, 50, 50), Gains(1.0, 1.0, 1.0), 0, "orthogonal")[0]
+        weight = next(initial_weights((50, 50, 50), Gains(1.0, 1.0, 1.0), 0, "orthogonal"))
         torch.testing.assert_close(weight @ weight.T, torch.eye(50), atol=1e-5, rtol=0)
 
     def test_a_seed_means_the_same_weights_and_the_global_seed_is_left_alone(self):
         torch.manual_seed(3)
         before = torch.get_rng_state()
-        first, again, other = (initial_weights(self.widths, Gains(1.0, 1.0, 1.0), seed) for seed in (5, 5, 6))
+        first, again, other = (list(initial_weights(self.widths, Gains(1.0, 1.0, 1.0), seed)) for seed in (5, 5, 6))
         assert torch.equal(torch.get_rng_state(), before)
         assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
         assert not torch.equal(first[0], other[0])

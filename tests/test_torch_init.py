@@ -15,6 +15,8 @@ from torch.nn.utils import parametrize  # noqa: E402
 
 import gradwalk as gw  # noqa: E402
 import gradwalk.torch as gwt  # noqa: E402
+from gradwalk.torch.path import Path  # noqa: E402
+from gradwalk.torch.standin import comes_through  # noqa: E402
 from gradwalk.torch.steady import counterpart_of_function  # noqa: E402
 
 DEPTH, WIDTH, SEEDS = 200, 100, 40
@@ -481,6 +483,85 @@ def test_a_layer_whose_input_is_not_known_is_named_and_takes_the_activation_give
     layers = gwt.find_layers(wired(wiring), "relu", example)
     assert [layer.activation.name for layer in layers.found] == ["linear", "linear", "relu"]
     assert "activation as given, not found" in layers.found[-1].notes
+
+
+# The stand-in, and torch.fx where it cannot go.
+
+
+def doubled(x):
+    return torch.add(x, x)
+
+
+EASY = {
+    "loop": lambda m, x: functools.reduce(lambda x, layer: torch.relu(layer(x)), (m.a, m.b, m.c), x),
+    "methods": lambda m, x: m.b(m.a(x).tanh().view(x.size(0), -1).to(torch.float32)),
+    "keywords": lambda m, x: m.b(input=F.leaky_relu(m.a(x), negative_slope=0.3)),
+    "residual": lambda m, x: m.c(F.relu(m.a(x) + m.b(F.relu(m.a(x))))),
+    "twice the same": lambda m, x: m.b(torch.tanh(doubled(m.a(x)))),
+    "constants": lambda m, x: m.c(sum([m.a(x), 1.0, m.b(x)])),
+    "list": lambda m, x: m.c(torch.stack([m.a(x), torch.tanh(m.b(x))]).mean(0)),
+    "attention": lambda m, x: m.c(F.scaled_dot_product_attention(m.a(x), m.b(x), x)),
+    "unknown": lambda m, x: m.c(torch.cumsum(m.a(x), 0)),
+}
+HARD = {
+    "branch": lambda m, x: m.b(m.a(x)) if x.sum() else m.b(torch.tanh(m.a(x))),
+    "comparison": lambda m, x: m.b(m.a(x)) if x.dim() == 2 else m.b(torch.tanh(m.a(x))),
+    "attribute": lambda m, x: m.b(m.a(x)) if x.is_cuda else m.b(torch.tanh(m.a(x))),
+    "no attribute": lambda m, x: m.b(m.a(x)) if hasattr(x, "tensors") else m.b(torch.tanh(m.a(x))),
+    "parameter": lambda m, x: m.b(F.linear(torch.tanh(m.a(x)), m.c.weight)),
+    "forward": lambda m, x: m.b(m.c.forward(torch.tanh(m.a(x)))),
+    "tensor": lambda m, x: m.b(m.a(x) + torch.ones(6)),
+    "index": lambda m, x: m.b(torch.tanh(m.a(x))[:, :6]),
+    "root": lambda m, x: m.b(torch.tanh(m.a(x)) / math.sqrt(x.size(-1))),
+    "mistraced": lambda m, x: m.b(m.d(m.a(x))),
+}
+
+
+def told(model):
+    """Return what find_layers says of a model without an example, or its error."""
+    try:
+        layers = gwt.find_layers(model)
+    except ValueError as error:
+        return str(error)
+    return [layer._replace(module=None) for layer in layers.found], layers.left
+
+
+@pytest.mark.parametrize("name", [*EASY, *HARD])
+def test_a_stand_in_says_what_torch_fx_says_and_stops_where_it_does_not_know(name, monkeypatch):
+    model = Wired((EASY | HARD)[name], a=square(), b=square(), c=square(), d=nn.Linear(12, 6))
+    path = Path(model)
+    assert comes_through(path, model) == (name in EASY)
+    assert bool(path.readings) == (name in EASY)
+    quick = told(model)
+    monkeypatch.setattr("gradwalk.torch.trace.comes_through", lambda path, model: False)
+    assert quick == told(model)
+
+
+def test_a_stand_in_is_given_for_every_argument():
+    class Two(Wired):
+        def forward(self, x, y=None):
+            return self.b(torch.tanh(self.a(x)) if y is None else torch.relu(self.a(x)))
+
+    class Named(Wired):
+        def forward(self, x, *, y=None):
+            return self.b(self.a(x))
+
+    two, named = Two(None, a=square(), b=square()), Named(None, a=square(), b=square())
+    assert comes_through(Path(two), two)
+    assert reads(two) == {"a": "linear", "b": "relu"}
+    assert not comes_through(Path(named), named)
+
+
+@pytest.mark.parametrize("name", ["loop", "branch"])
+def test_a_stand_in_leaves_the_modules_as_they_were_and_runs_no_hook_of_a_layer(name):
+    model = wired((EASY | HARD)[name])
+    model.a.register_forward_hook(lambda *_: pytest.fail("the hook ran"))
+    model.b._compiled_call_impl = lambda *_: pytest.fail("what compile() made ran")
+    before = [dict(vars(module)) for module in model.modules()]
+    comes_through(Path(model), model)
+    after = [dict(vars(module)) for module in model.modules()]
+    assert all(old.keys() == new.keys() for old, new in zip(before, after, strict=True))
+    assert all(old[key] is new[key] for old, new in zip(before, after, strict=True) for key in old)
 
 
 # The report and bad input.

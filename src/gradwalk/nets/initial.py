@@ -1,7 +1,8 @@
 """The weights a network begins with: drawn from its own seed alone, scaled by g_1, g and g_D (section 3.1)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -50,17 +51,16 @@ def _solved(activation: Activation, widths: tuple[int, ...], weights: str) -> fl
 
 def initial_weights(
     widths: Sequence[int], gains: Gains, seed: int, weights: str = "gaussian", device: str = "cpu"
-) -> list[torch.Tensor]:
-    """Return the weights (in, out) of each layer, of standard deviation g / sqrt(in), input first.
+) -> Iterator[torch.Tensor]:
+    """Yield the weights (in, out) of each layer, of standard deviation g / sqrt(in), input first.
 
-    They are drawn on the CPU whatever the device, so that a seed means the same weights everywhere.
+    They are drawn on the CPU whatever the device, so that a seed means the same weights everywhere; and one by one, so
+    that they need not exist twice while a stack is filled.
 
     >>> [tuple(w.shape) for w in initial_weights((4, 3, 2), Gains(1.0, 1.0, 1.0), seed=0)]
     [(4, 3), (3, 2)]
     """
     generator = torch.Generator().manual_seed(seed)
-    drawn = []
-    for fan_in, fan_out, gain in zip(widths[:-1], widths[1:], gains.layers(len(widths) - 1), strict=True):
+    for (fan_in, fan_out), gain in zip(pairwise(widths), gains.layers(len(widths) - 1), strict=True):
         weight = random_walk_(torch.empty(fan_out, fan_in), gain=gain, weights=weights, generator=generator)
-        drawn.append(weight.T.contiguous().to(device))
-    return drawn
+        yield weight.T.to(device)

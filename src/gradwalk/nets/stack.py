@@ -1,13 +1,13 @@
 """A stack: networks of one architecture that train together, one batched product a layer for all of them.
 
 The weights of a layer are (networks, in, out). Every network sees the same minibatch; gain, learning rates and initial
-weights are its own, and so is its gradient: no number of one network ever meets a number of another. So a network comes
-out the same alone or in any stack, bit for bit: each matrix begins at a multiple of 64 bytes as a lone one does, because
-the last bits of a product depend on where in memory its factors lie. The gradient is written out by hand: nothing is
-recorded, all memory is allocated once, and the work of a layer is three products and few passes over memory.
+weights are its own, and so is its gradient: no number of one network ever meets a number of another. So a network
+comes out the same alone or in any stack, bit for bit: each matrix begins at a multiple of 64 bytes as a lone one does,
+because the last bits of a product depend on where in memory its factors lie. The gradient is written out by hand:
+nothing is recorded, all memory is allocated once, and the work of a layer is three products and few passes over memory.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 
@@ -21,18 +21,25 @@ Tensors = list[torch.Tensor]
 class Stack:
     """Networks side by side: `weights[d]` (networks, in, out), `biases[d]` (networks, 1, out), input layer first.
 
-    activations: one a layer, the last one "linear". `batch` is the greatest number of examples in a minibatch.
-    The lists become the stack's own.
+    layers: the weights (in, out) and the biases (out,) of all networks, layer by layer; taken one by one, so that who
+    yields them can let go of them. activations: one a layer, the last one "linear". batch: the most examples at once.
     """
 
     def __init__(
-        self, weights: Tensors, biases: Tensors, activations: Sequence[str | Activation], loss: Loss, batch: int = 100
+        self,
+        layers: Iterable[tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]],
+        activations: Sequence[str | Activation],
+        loss: Loss,
+        batch: int = 100,
     ) -> None:
-        for d, each in enumerate(weights):  # in the caller's list, so that no second copy of all weights lives on
-            weights[d] = _aligned_copy(each)
-        self.weights, self.biases, self.loss, self.batch = weights, biases, loss, batch
+        self.weights: Tensors = []
+        self.biases: Tensors = []
+        for weights, biases in layers:
+            self.weights.append(_aligned_copies(weights))
+            self.biases.append(torch.stack([each.reshape(1, -1) for each in biases]))
+        self.loss, self.batch = loss, batch
         self._f = [pointwise(activation(each)) for each in activations]
-        assert len(weights) == len(biases) == len(self._f)
+        assert len(self.weights) == len(self._f)
         self._allocate()
 
     @property
@@ -86,7 +93,7 @@ class Stack:
     def keep(self, networks: Sequence[int]) -> None:
         """Keep these networks and take the others out."""
         chosen = torch.tensor(networks, device=self.weights[0].device)
-        self.weights = [_aligned_copy(each[chosen]) for each in self.weights]
+        self.weights = [_aligned_copies(each[chosen]) for each in self.weights]
         self.biases = [each[chosen] for each in self.biases]
         self._allocate()
 
@@ -131,9 +138,11 @@ def _aligned(like: torch.Tensor, count: int, rows: int, columns: int) -> torch.T
     return like.new_empty(count, _padded(size))[:, :size].view(count, rows, columns)
 
 
-def _aligned_copy(matrices: torch.Tensor) -> torch.Tensor:
-    count, rows, columns = matrices.shape
-    return _aligned(matrices, count, rows, columns).copy_(matrices)
+def _aligned_copies(matrices: Sequence[torch.Tensor] | torch.Tensor) -> torch.Tensor:
+    copies = _aligned(matrices[0], len(matrices), *matrices[0].shape)
+    for copy, matrix in zip(copies, matrices, strict=True):
+        copy.copy_(matrix)
+    return copies
 
 
 def _padded(size: int) -> int:

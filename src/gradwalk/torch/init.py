@@ -8,7 +8,8 @@ import textwrap
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -21,8 +22,7 @@ from gradwalk.torch.layers import LeftAlone, WeightLayer, find_layers
 from gradwalk.torch.modules import TRANSPOSED, is_conv1d
 
 
-@dataclass(frozen=True)
-class InitRow:
+class InitRow(NamedTuple):
     """What `init_` did to one layer.
 
     drift: the mean move of the log-norm over this layer, 0 by construction, None where the theory does not reach;
@@ -86,7 +86,7 @@ def random_walk_(
     fan_in = tensor[0].numel()
     scale = unbiased_gain(f, fan_in, depth, weights=weights) if gain is None else gain
     with torch.no_grad():
-        _fill_(tensor, scale, fan_in, weights, generator)
+        _fill_(tensor, scale / math.sqrt(fan_in), weights, generator)
     return tensor
 
 
@@ -120,7 +120,7 @@ def init_(
     rows = tuple(_row(layer, each, weights) for layer, each in zip(layers.found, estimates, strict=True))
     with torch.no_grad():
         for layer, row in zip(layers.found, rows, strict=True):
-            _draw_(layer, row.gain, weights, generator)
+            _draw_(layer, row.std, weights, generator)
     remark = gains.unsteady()
     if remark:
         warnings.warn(f"init_: {remark}", UnsteadyWarning, stacklevel=2)
@@ -138,7 +138,7 @@ class _Gains:
     def of(self, layer: WeightLayer) -> GainEstimate:
         key = layer.activation, layer.fan_in, 1 if _is_outside(layer) else self.steps
         if key not in self.known:
-            self.known[key] = solve_gain(*key, weights=self.weights)
+            self.known[key] = _solved(*key, self.weights)
         return self.known[key]
 
     def unsteady(self) -> str:
@@ -154,6 +154,11 @@ class _Gains:
             f"whatever the gain; at width {fan_in} the greatest serviceable depth (spread {SERVICEABLE:g}) is "
             f"{limit:.0f}; gradwalk.torch.Steady(activation, scale=100) is a remedy"
         )
+
+
+@lru_cache(maxsize=256)
+def _solved(activation: Activation, fan_in: int, steps: int, weights: str) -> GainEstimate:
+    return solve_gain(activation, fan_in, steps, weights=weights)
 
 
 def _is_outside(layer: WeightLayer) -> bool:
@@ -176,27 +181,26 @@ def _row(layer: WeightLayer, estimate: GainEstimate, weights: str) -> InitRow:
 
 
 def _weight(layer: WeightLayer) -> torch.Tensor:
-    weight = layer.module.weight
-    assert isinstance(weight, torch.Tensor)
+    weight = layer.module._parameters["weight"]
+    assert weight is not None
     return weight
 
 
-def _draw_(layer: WeightLayer, gain: float, weights: str, generator: torch.Generator | None) -> None:
+def _draw_(layer: WeightLayer, std: float, weights: str, generator: torch.Generator | None) -> None:
     """Draw the weights of a layer group by group, an output channel a row, and make its bias 0."""
     weight, bias = _weight(layer), layer.module.bias
     if weights == "gaussian":
-        _fill_(weight, gain, layer.fan_in, weights, generator)
+        _fill_(weight, std, weights, generator)
     else:
         inputs_first = isinstance(layer.module, TRANSPOSED) or is_conv1d(layer.module)
         for group in weight.chunk(int(getattr(layer.module, "groups", 1))):  # groups are along the first axis in both
             rows = group.transpose(0, 1) if inputs_first else group
-            _fill_(rows, gain, layer.fan_in, weights, generator)
+            _fill_(rows, std, weights, generator)
     if isinstance(bias, torch.Tensor):
         bias.zero_()
 
 
-def _fill_(tensor: torch.Tensor, gain: float, fan_in: int, weights: str, generator: torch.Generator | None) -> None:
-    std = gain / math.sqrt(fan_in)
+def _fill_(tensor: torch.Tensor, std: float, weights: str, generator: torch.Generator | None) -> None:
     if weights == "gaussian":
         tensor.normal_(0.0, std, generator=generator)
     else:

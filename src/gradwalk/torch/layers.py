@@ -2,11 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from torch import nn
-from torch.nn.utils import parametrize
 
 from gradwalk import activations
 from gradwalk.activations import Activation
@@ -22,8 +21,7 @@ _WHY = {
 }
 
 
-@dataclass(frozen=True)
-class WeightLayer:
+class WeightLayer(NamedTuple):
     """A module with weights: the activation whose output it reads, its fan-in, its place counted from the input."""
 
     name: str
@@ -34,8 +32,7 @@ class WeightLayer:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class LeftAlone:
+class LeftAlone(NamedTuple):
     """A module that is not initialised, and why."""
 
     name: str
@@ -123,7 +120,7 @@ def _sorted_out(
 
 def _objection(module: nn.Module, uses: Mapping[int, int]) -> str:
     """Return why the weights of a layer must not be drawn, or ""."""
-    if parametrize.is_parametrized(module) or "weight" not in module._parameters:
+    if "parametrizations" in module._modules or "weight" not in module._parameters:
         return "parametrised: computed from other tensors"
     weight = module._parameters["weight"]
     if isinstance(weight, nn.parameter.UninitializedParameter):
@@ -135,8 +132,6 @@ def _objection(module: nn.Module, uses: Mapping[int, int]) -> str:
 
 def _in_order_of_registration(candidates: Mapping[str, nn.Module]) -> dict[str, Reading]:
     """Return what is left to say without a path: the first layer reads the input, the others what the user gives."""
-    first, why = Signal(activations.activation("linear"), 0, frozenset({UNTRACED})), "the model could not be traced"
-    later = first.unknown(why)
-    return {
-        name: Reading(replace(first if place == 0 else later, position=place)) for place, name in enumerate(candidates)
-    }
+    first = Signal(notes=frozenset({UNTRACED}))
+    later = first.unknown("the model could not be traced")
+    return {name: Reading(later._replace(position=n) if n else first) for n, name in enumerate(candidates)}

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from torch import nn
+from torch import fx, nn
 
 from gradwalk.activations import Activation, activation
 from gradwalk.torch.modules import role_of
@@ -22,12 +22,14 @@ SCALED = "scaled: not counted"
 UNTRACED = "path not traced: order of registration"
 GIVEN = "activation as given, not found"
 
+LINEAR = activation("linear")
+_FX = fx.Tracer()  # its rule of which modules not to look into: all of torch.nn but Sequential
 
-@dataclass(frozen=True)
-class Signal:
+
+class Signal(NamedTuple):
     """What is known of a tensor on its way: `activation` is None where it is not known, and `why` says so."""
 
-    activation: Activation | None
+    activation: Activation | None = LINEAR
     position: int = 0
     notes: frozenset[str] = frozenset()
     sources: frozenset[str] = frozenset()
@@ -35,10 +37,10 @@ class Signal:
     channels: int = 0  # 0: not known
 
     def noted(self, note: str) -> "Signal":
-        return replace(self, notes=self.notes | {note})
+        return self._replace(notes=self.notes | {note})
 
     def unknown(self, why: str) -> "Signal":
-        return replace(self, activation=None, why=why, channels=0)
+        return self._replace(activation=None, why=why, channels=0)
 
 
 @dataclass
@@ -76,10 +78,14 @@ class Path:
         self.names = {module: name for name, module in model.named_modules()}
         self.roles = {module: role_of(module) for module in self.names}
 
+    def is_leaf(self, module: nn.Module) -> bool:
+        """Return whether a module is taken as a whole rather than looked into."""
+        return bool(self.roles.get(module)) or _FX.is_leaf_module(module, "")
+
     def module(self, name: str, module: nn.Module, signals: Sequence[Signal]) -> Signal:
         """Return the signal behind a module."""
         role = self.roles[module]
-        signal = signals[0] if signals else Signal(activation("linear"))
+        signal = signals[0] if signals else Signal()
         if role == "weights":
             return self._weights(name, module, signal)
         if role == "activation":
@@ -87,14 +93,14 @@ class Path:
             assert reads is not None
             return _activated(signal, reads)
         if role == "embedding":
-            return Signal(activation("linear"))
+            return Signal()
         if role in ("attention", "recurrent"):
             note = ATTENTION if role == "attention" else RECURRENT
-            return Signal(activation("linear"), signal.position, frozenset({note}), signal.sources)
+            return Signal(LINEAR, signal.position, frozenset({note}), signal.sources)
         if role in ("norm", "pooling"):
             return signal.noted(NORM if role == "norm" else POOLING)
         if role == "passing":
-            return replace(signal, channels=0)
+            return signal._replace(channels=0)
         return signal.unknown(f"it reads the output of {type(module).__name__}, which gradwalk does not know")
 
     def function(
@@ -103,13 +109,13 @@ class Path:
         """Return the signal behind a function or a method; `parameters`: it was also given a parameter."""
         name = name.strip("_")
         if not signals or name in SHAPES or name == "embedding":
-            return None if name != "embedding" else Signal(activation("linear"))
+            return None if name != "embedding" else Signal()
         signal = signals[0]
         reads = counterpart_of_function(name, args, kwargs)
         if reads is not None:
             return _activated(signal, reads)
         if name in _PASSING:
-            return replace(signal, channels=0)
+            return signal._replace(channels=0)
         if "norm" in name and name != "norm":
             return signal.noted(NORM)
         if "pool" in name or name in ("mean", "sum", "amax", "max"):
@@ -117,22 +123,22 @@ class Path:
         if name in _MERGING:
             return self._merged(signals)
         if name in _ATTENTION or (name in _MATRICES and len(signals) > 1):
-            return replace(self._merged(signals, ATTENTION), activation=activation("linear"))
+            return self._merged(signals, ATTENTION)._replace(activation=LINEAR)
         if name in _MATRICES or re.match(r"conv(_transpose)?[123]d$", name):
-            return Signal(activation("linear"), signal.position + 1) if parameters else signal.noted(SCALED)
+            return Signal(position=signal.position + 1) if parameters else signal.noted(SCALED)
         if name in _PRODUCTS and len(signals) == 1:
             return signal.noted(SCALED)
         return signal.unknown("it reads a product of two signals" if name in _PRODUCTS else f"it reads {name}()")
 
     def _weights(self, name: str, module: nn.Module, signal: Signal) -> Signal:
-        ends = [getattr(module, f"{end}_channels", getattr(module, f"{end}_features", 0)) for end in ("in", "out")]
-        if signal.channels and ends[0] and signal.channels != ends[0]:
-            raise Mistraced(f"{name!r} reads {ends[0]} channels, and the trace says {signal.channels}")
+        reads, gives = _ends(module)
+        if signal.channels and reads and signal.channels != reads:
+            raise Mistraced(f"{name!r} reads {reads} channels, and the trace says {signal.channels}")
         if name in self.readings:
             self.readings[name].notes.add(REPEATED)
         else:
             self.readings[name] = Reading(signal)
-        return Signal(activation("linear"), signal.position + 1, sources=frozenset({name}), channels=ends[1])
+        return Signal(LINEAR, signal.position + 1, sources=frozenset({name}), channels=gives)
 
     def _merged(self, signals: Sequence[Signal], note: str = RESIDUAL) -> Signal:
         """Return the signal where branches come together; the layers they come from are noted too."""
@@ -149,6 +155,14 @@ class Path:
         return Signal(reads, position, notes, sources, why)
 
 
+def _ends(module: nn.Module) -> tuple[int, int]:
+    """Return how many channels or features a layer reads and gives, 0 where it does not say."""
+    own = vars(module)
+    if "in_channels" in own:
+        return own["in_channels"], own["out_channels"]
+    return own.get("in_features", 0), own.get("out_features", 0)
+
+
 def _activated(signal: Signal, reads: Activation) -> Signal:
     """Return the signal behind an activation; of two in a row, without a norm between, nothing is known."""
     if reads.name == "linear":
@@ -156,4 +170,4 @@ def _activated(signal: Signal, reads: Activation) -> Signal:
     behind = signal.activation
     if (behind is None or behind.name != "linear") and NORM not in signal.notes:
         return signal.unknown(signal.why or f"it reads {reads} of {behind}")
-    return replace(signal, activation=reads, why="")
+    return signal._replace(activation=reads, why="")

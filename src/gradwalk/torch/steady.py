@@ -89,7 +89,7 @@ def counterpart(module: nn.Module) -> Activation | None:
         return None if inner is None else _scaled(inner, module.scale)
     kind = type(module)
     name = _MODULES[kind](module) if kind in _MODULES else _CLASS_NAMES.get(kind.__name__, "")
-    return activations.activation(name) if name else None
+    return _named(name) if name else None
 
 
 def counterpart_of_function(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Activation | None:
@@ -97,14 +97,19 @@ def counterpart_of_function(name: str, args: Sequence[Any], kwargs: Mapping[str,
     if name == "hardtanh":
         bounds = {"min_val": -1.0, "max_val": 1.0} | dict(zip(("min_val", "max_val"), args[1:3], strict=False))
         bounds |= {key: kwargs[key] for key in bounds if key in kwargs}
-        return activations.activation("hard_tanh") if bounds == {"min_val": -1.0, "max_val": 1.0} else None
+        return _named("hard_tanh") if bounds == {"min_val": -1.0, "max_val": 1.0} else None
     if name not in _FUNCTIONS:
         return None
     family, key, default = _FUNCTIONS[name]
     if not key:
-        return activations.activation(family)
+        return _named(family)
     value = kwargs.get(key, args[1] if len(args) > 1 else default)
-    return activations.activation(f"{family}({value!r})") if isinstance(value, int | float) else None
+    return _named(f"{family}({value!r})") if isinstance(value, int | float) else None
+
+
+@lru_cache(maxsize=64)  # these names are built in and cannot be registered anew
+def _named(name: str) -> Activation:
+    return activations.activation(name)
 
 
 @lru_cache(maxsize=64)

@@ -1,7 +1,7 @@
 """Three ways of following a signal through a network.
 
-A plain `nn.Sequential` is walked; else torch.fx traces the model; where there is an example, the model runs once on it
-and every torch function it calls is watched.
+A plain `nn.Sequential` is walked; else a stand-in goes through the model's code, and where it cannot, torch.fx traces
+it; where there is an example, the model runs once on it and every torch function it calls is watched.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,13 +14,13 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakIdKeyDictionary
 
-from gradwalk.activations import activation
 from gradwalk.torch.path import SHAPES, Path, Signal
+from gradwalk.torch.standin import comes_through
 
 
 def follow(path: Path, model: nn.Module, example: Any) -> str:
     """Follow the signal from the input on; return why that failed, or ""."""
-    if _is_chain(model, path.roles):
+    if _is_chain(model, path):
         _walk(path, model)
         return ""
     if example is None:
@@ -29,14 +29,12 @@ def follow(path: Path, model: nn.Module, example: Any) -> str:
     return ""
 
 
-def _is_chain(model: nn.Module, roles: Mapping[nn.Module, str]) -> bool:
-    if type(model) is nn.Sequential:
-        return all(_is_chain(child, roles) for child in model)
-    return roles[model] != "" or fx.Tracer().is_leaf_module(model, "")
+def _is_chain(model: nn.Module, path: Path) -> bool:
+    return all(map(path.is_leaf, _leaves(model)))
 
 
 def _walk(path: Path, model: nn.Module) -> None:
-    signal = Signal(activation("linear"))
+    signal = Signal()
     for module in _leaves(model):
         signal = path.module(path.names[module], module, [signal])
 
@@ -52,19 +50,21 @@ def _leaves(model: nn.Module) -> Iterator[nn.Module]:
 class _Tracer(fx.Tracer):
     """Looks into every module that has no role of its own."""
 
-    def __init__(self, roles: Mapping[nn.Module, str]) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__()
-        self.roles = roles
+        self.path = path
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        return bool(self.roles.get(m)) or super().is_leaf_module(m, module_qualified_name)
+        return self.path.is_leaf(m)
 
 
 def _trace(path: Path, model: nn.Module) -> str:
-    """Follow the signal through the graph of torch.fx; return why there is none, or ""."""
+    """Follow the signal through the model's code without running it; return why that failed, or ""."""
     try:
-        with _undisturbed(model):
-            graph = _Tracer(path.roles).trace(model)
+        with _undisturbed(path.names):
+            if comes_through(path, model):
+                return ""
+            graph = _Tracer(path).trace(model)
         _follow_graph(path, graph)
     except Exception as error:  # whatever the model's own code raises when given a proxy
         return f"{type(error).__name__.strip('_')}: {str(error).partition(chr(10))[0]}".rstrip(": ")
@@ -79,7 +79,7 @@ def _follow_graph(path: Path, graph: fx.Graph) -> None:
 
 def _behind(path: Path, node: fx.Node, signals: list[Signal]) -> Signal | None:
     if node.op == "placeholder":
-        return Signal(activation("linear"))
+        return Signal()
     if node.op == "call_module":
         return path.module(str(node.target), path.model.get_submodule(str(node.target)), signals)
     if node.op not in ("call_function", "call_method"):
@@ -142,14 +142,14 @@ def _run(path: Path, model: nn.Module, example: Any) -> None:
     watch = _Watch(path)
     for each in _tensors((args, kwargs)):
         if each.is_floating_point():
-            watch.signals[each] = Signal(activation("linear"))
+            watch.signals[each] = Signal()
     handles = []
     for module, name in path.names.items():
         if path.roles[module]:
             handles.append(module.register_forward_pre_hook(watch.enter, with_kwargs=True))
             handles.append(module.register_forward_hook(watch.leave(name), with_kwargs=True))
     try:
-        with _undisturbed(model), torch.no_grad(), watch:
+        with _undisturbed(path.names), torch.no_grad(), watch:
             model(*args, **kwargs)
     except Exception as error:
         raise ValueError(f"find_layers: the model does not run on the example: {error}") from error
@@ -169,15 +169,15 @@ def _tensors(tree: Any) -> list[torch.Tensor]:
 
 
 @contextmanager
-def _undisturbed(model: nn.Module) -> Iterator[None]:
-    """Put the model into evaluation mode, and every module's own mode and the random state back afterwards."""
-    modes = [(module, module.training) for module in model.modules()]
-    devices = {p.device.index or 0 for p in model.parameters() if p.device.type == "cuda"}
-    with torch.random.fork_rng(devices=sorted(devices)):
+def _undisturbed(modules: Iterable[nn.Module]) -> Iterator[None]:
+    """Put all modules into evaluation mode, and each one's own mode and the random state back afterwards."""
+    modes = [(module, module.training) for module in modules]
+    owned = [p for module, _ in modes for p in module._parameters.values() if p is not None]
+    with torch.random.fork_rng(devices={p.get_device() for p in owned if p.is_cuda}):
         try:
             for module, _ in modes:
-                module.training = False
+                object.__setattr__(module, "training", False)  # that of nn.Module looks for parameters and is slow
             yield
         finally:
             for module, mode in modes:
-                module.training = mode
+                object.__setattr__(module, "training", mode)

@@ -94,19 +94,20 @@ def _check_memory(runs: Sequence[Run], data: Dataset, device: str) -> None:
 
 
 def _members(runs: Sequence[Run], data: Dataset, folder: Path | None, device: str) -> list[Member]:
-    """Return the runs with the weights that they begin with, or go on from."""
-    members = []
-    widths = runs[0].architecture(data).widths
-    for place, run in enumerate(runs):
-        identity = run.identity(data)
-        path = None if folder is None else checkpoint_path(folder, identity)
-        if path is not None and path.exists():
-            state = load_state(path, identity, device)
-        else:
-            weights = initial_weights(widths, run.gains(widths), run.seed, run.weights, device)
-            state = State(weights, [torch.zeros(width, device=device) for width in widths[1:]])
-        members.append(Member(place, run, identity, state))
-    return members
+    return [_member(place, run, data, folder, device) for place, run in enumerate(runs)]
+
+
+def _member(place: int, run: Run, data: Dataset, folder: Path | None, device: str) -> Member:
+    """Return a run with what it begins with, or goes on from."""
+    identity = run.identity(data)
+    path = None if folder is None else checkpoint_path(folder, identity)
+    if path is not None and path.exists():
+        state = load_state(path, identity, device)
+        return Member(place, run, identity, state, zip(state.weights, state.biases, strict=True))
+    widths = run.architecture(data).widths
+    weights = initial_weights(widths, run.gains(widths), run.seed, run.weights, device)
+    layers = ((weight, weight.new_zeros(weight.shape[1])) for weight in weights)
+    return Member(place, run, identity, State([], []), layers)
 
 
 def _deal(members: Sequence[Member], cores: int) -> list[list[Member]]:
@@ -126,18 +127,26 @@ def _watched(
     workers: Sequence[Part], threads: int, events: "queue.SimpleQueue[Event]", stop: threading.Event, watcher: Watcher
 ) -> dict[int, Outcome]:
     """Run the workers, tell the watcher what they report, and on any trouble let them save and stop."""
-    with ThreadPoolExecutor(threads) as pool:
-        futures = [pool.submit(worker.train) for worker in workers]
-        try:
-            while not all(each.done() for each in futures):
-                if any(each.done() and each.exception() for each in futures):
-                    stop.set()
-                _tell(watcher, events, _POLL)
-        except BaseException:
-            stop.set()
-            raise
-    _tell(watcher, events, 0.0)
+    try:
+        with ThreadPoolExecutor(threads) as pool:
+            futures = [pool.submit(worker.train) for worker in workers]
+            for future in futures:
+                future.add_done_callback(lambda _: events.put(_nothing))  # so that nobody sleeps on after the last one
+            try:
+                while not all(each.done() for each in futures):
+                    if any(each.done() and each.exception() for each in futures):
+                        stop.set()
+                    _tell(watcher, events, _POLL)
+            except BaseException:
+                stop.set()
+                raise
+    finally:
+        _tell(watcher, events, 0.0)  # also what ended while the others were stopped
     return {place: outcome for each in futures for place, outcome in each.result().items()}
+
+
+def _nothing(watcher: Watcher) -> None:
+    pass
 
 
 def _tell(watcher: Watcher, events: "queue.SimpleQueue[Event]", patience: float) -> None:

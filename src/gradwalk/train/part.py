@@ -45,12 +45,16 @@ class Outcome:
 
 @dataclass
 class Member:
-    """A run on its way: its place among the runs that were asked for, its identity and its state."""
+    """A run on its way: its place among the runs that were asked for, its identity, its state.
+
+    layers: the weights (in, out) and biases that it begins with or goes on from, layer by layer, to be taken once.
+    """
 
     place: int
     run: Run
     identity: str
     state: State
+    layers: Iterator[tuple[torch.Tensor, torch.Tensor]]
 
 
 class Part:
@@ -93,13 +97,14 @@ class Part:
         self._saved = time.monotonic()
 
     def _stack_up(self) -> None:
-        states, run = [each.state for each in self.members], self.members[0].run
-        weights, biases = [], []
-        for _ in range(run.depth):  # popped, so that no second copy of all weights lives on
-            weights.append(torch.stack([state.weights.pop(0) for state in states]))
-            biases.append(torch.stack([state.biases.pop(0).reshape(1, -1) for state in states]))
+        run = self.members[0].run
+        layers = (
+            tuple(zip(*together, strict=True)) for together in zip(*(m.layers for m in self.members), strict=True)
+        )
         loss = CrossEntropy() if run.task == "classify" else SquaredError()
-        self.stack = Stack(weights, biases, run.architecture(self.data).activations, loss, run.batch)
+        self.stack = Stack(_stacked(self.members), run.architecture(self.data).activations, loss, run.batch)
+        for member in self.members:
+            member.state.weights, member.state.biases = [], []  # the stack has them now
         self._saved = time.monotonic()
         self._settle()
 
@@ -202,7 +207,8 @@ class Part:
         for place in places:
             member = self.members[place]
             state = member.state
-            state.weights, state.biases = [w.clone() for w in state.weights], [b.clone() for b in state.biases]
+            if len(places) < len(self.members):  # else the stack is left to them
+                state.weights, state.biases = [w.clone() for w in state.weights], [b.clone() for b in state.biases]
             self.outcomes[member.place] = Outcome(member.run, state)
             self.report(methodcaller("ended", self.outcomes[member.place]))
         left = [place for place in range(len(self.members)) if place not in places]
@@ -221,6 +227,11 @@ class Part:
         for member in self.members:
             member.state.seconds += now - started
         return now
+
+
+def _stacked(members: Sequence[Member]) -> Iterator[tuple[list[torch.Tensor], list[torch.Tensor]]]:
+    for together in zip(*(member.layers for member in members), strict=True):
+        yield [weight for weight, _ in together], [bias for _, bias in together]
 
 
 def checkpoint_path(folder: Path, identity: str) -> Path:

@@ -1,0 +1,427 @@
+"""Training: the paper's learning rates, runs that come out the same however they are stacked or interrupted."""
+
+import errno
+import json
+import math
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from gradwalk import data as data_sets
+from gradwalk import nets
+from gradwalk.train import Run, Watcher, checked_run, depth_rates, train
+from gradwalk.train.checkpoint import State, load_state, save_state
+from gradwalk.train.folder import TrainingFolder
+from gradwalk.train.loop import _deal
+from gradwalk.train.part import Member
+
+SMALL = {"data": "digits", "examples": 250, "depth": 6, "params": 3000, "epochs": 3, "rate_in": 0.1, "rate_out": 0.1}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return data_sets.load("digits", examples=250)
+
+
+def runs(count=3, **changes):
+    gains = (1.0, 1.2, 1.4, 1.1, 1.3)
+    return [Run(**(SMALL | {"gain": gains[i], "seed": i, "rate_out": 0.05 + 0.05 * i} | changes)) for i in range(count)]
+
+
+def measured(outcome):
+    return [replace(epoch, seconds=0.0) for epoch in outcome.epochs]
+
+
+def assert_same(found, expected):
+    assert measured(found) == measured(expected)
+    assert found.diverged == expected.diverged
+    for a, b in zip(
+        found.state.weights + found.state.biases, expected.state.weights + expected.state.biases, strict=True
+    ):
+        assert torch.equal(a, b)
+
+
+class TestDepthRates:
+    def test_they_are_the_papers_equations(self):
+        depth, deepest, rate_in, rate_out = 5, 9, 1e-4, 3e-2
+        tau = (deepest - 1) / (math.log(rate_out) - math.log(rate_in))  # eq. 18
+        alpha = math.exp(math.log(rate_in) + deepest / tau)  # eq. 19
+        gamma = {d: alpha * math.exp(-(deepest - d + 1) / tau) for d in range(1, deepest + 1)}  # eq. 20
+        expected = [gamma[deepest - d] for d in reversed(range(depth))]  # eq. 21: lambda_{D-d}
+        assert depth_rates(depth, rate_in, rate_out, deepest) == pytest.approx(expected, rel=1e-12)
+
+    def test_the_deepest_network_goes_from_rate_in_to_rate_out_by_a_constant_factor(self):
+        rates = depth_rates(40, 1e-5, 1e-1)
+        assert rates[[0, -1]] == pytest.approx([1e-5, 1e-1], rel=1e-12)
+        assert np.diff(np.log(rates)) == pytest.approx(np.log(1e4) / 39, rel=1e-9)
+
+    def test_a_shallower_network_has_the_rates_of_the_last_layers_of_the_deepest(self):
+        assert depth_rates(4, 1e-5, 1e-1, 40) == pytest.approx(depth_rates(40, 1e-5, 1e-1)[-4:], rel=1e-12)
+
+    def test_equal_rates_are_the_constant_case(self):
+        assert depth_rates(7, 0.02, 0.02, 100) == pytest.approx(np.full(7, 0.02), rel=1e-12)
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            ((1, 0.1, 0.1), "depth must be at least 2, got depth=1"),
+            ((4, 0.0, 0.1), "rate_in must be positive and finite, got rate_in=0.0"),
+            ((4, 0.1, math.inf), "rate_out must be positive and finite"),
+            ((4, 0.1, 0.1, 3), "deepest must be at least 4, got deepest=3"),
+        ],
+    )
+    def test_bad_input_is_refused(self, arguments, said):
+        with pytest.raises(ValueError, match=f"depth_rates: {said}"):
+            depth_rates(*arguments)
+
+
+class TestSameNumbers:
+    def test_a_run_is_bit_for_bit_the_same_alone_and_in_any_stack(self, digits):
+        together = train(runs(5), digits, threads=1)
+        for run, expected in zip(runs(5), together, strict=True):
+            assert_same(train([run], digits, threads=1)[0], expected)
+
+    def test_the_number_of_threads_does_not_change_it(self, digits):
+        for found, expected in zip(train(runs(3), digits, threads=2), train(runs(3), digits, threads=1), strict=True):
+            assert_same(found, expected)
+        assert_same(train(runs(1), digits, threads=2)[0], train(runs(1), digits, threads=1)[0])
+
+    @pytest.mark.parametrize("at", [1, 4, 7], ids=lambda at: f"step{at}")
+    def test_an_interrupted_training_goes_on_to_the_same_numbers(self, digits, tmp_path, at):
+        expected = train(runs(3), digits, threads=2)
+        with pytest.raises(KeyboardInterrupt):
+            train(runs(3), digits, threads=2, folder=tmp_path, watcher=InterruptAt(at))
+        assert len(list(tmp_path.glob("*.safetensors"))) == 3
+        for found, other in zip(train(runs(3), digits, threads=1, folder=tmp_path), expected, strict=True):
+            assert_same(found, other)
+
+    def test_a_checkpoint_in_mid_epoch_is_used(self, digits, tmp_path):
+        with pytest.raises(KeyboardInterrupt):
+            train(runs(1), digits, threads=1, folder=tmp_path, watcher=InterruptAt(4))
+        (path,) = tmp_path.iterdir()
+        state = load_state(path, runs(1)[0].identity(digits))
+        assert (state.epochs * 3 + state.steps) >= 4
+        counted = Counter()
+        train(runs(1), digits, threads=1, folder=tmp_path, watcher=counted)
+        assert counted.steps == 9 - (state.epochs * 3 + state.steps)
+
+    def test_it_is_the_loop_that_a_user_of_torch_would_write(self, digits):
+        run = Run(**(SMALL | {"rate_in": 0.02, "clip": 0.5, "bias_rate": 0.5, "epochs": 2, "gain": 1.2}))
+        (found,) = train([run], digits)
+        expected = plain_torch(run, digits)
+        assert sum(epoch.clipped for epoch in found.epochs) > 0
+        for ours, (loss, mistakes) in zip(found.epochs, expected, strict=True):
+            assert ours.train_loss == pytest.approx(loss, rel=1e-5)
+            assert ours.train_mistakes == mistakes
+
+    def test_runs_that_stand_elsewhere_are_dealt_apart_and_all_cores_have_a_part(self):
+        members = [Member(i, runs(1)[0], "", State([], [], epochs=i // 4), iter(())) for i in range(6)]
+        parts = _deal(members, cores=3)
+        assert sorted(len(part) for part in parts) == [2, 2, 2]
+        assert all(len({each.state.epochs for each in part}) == 1 for part in parts)
+
+
+class TestTraining:
+    def test_a_diverged_run_is_told_with_its_epoch_and_leaves_the_others_alone(self, digits):
+        wild = runs(3)
+        wild[1] = wild[1].model_copy(update={"rate_in": 1e38, "rate_out": 1e38, "clip": None})
+        found = train(wild, digits, threads=1)
+        assert found[1].diverged == 1
+        assert found[1].epochs == ()
+        for place in (0, 2):
+            assert_same(found[place], train([wild[place]], digits)[0])
+
+    def test_a_network_that_measures_infinite_at_the_end_of_an_epoch_has_diverged(self, digits):
+        last_step = Run(
+            **(SMALL | {"examples": 100, "clip": None, "rate_in": 1e38, "rate_out": 1e38, "activation": "linear"})
+        )
+        few = data_sets.load("digits", examples=100)
+        (found,) = train([last_step], few)  # one step an epoch: its loss before the step is finite
+        assert (found.diverged, found.epochs) == (1, ())
+
+    def test_clipping_shortens_the_gradient_to_the_limit(self, digits):
+        loose, tight = (Run(**(SMALL | {"clip": clip, "epochs": 1, "gain": 1.2})) for clip in (None, 1e-9))
+        outcomes = train([loose, tight], digits, threads=1)
+        widths = loose.architecture(digits).widths
+        start = list(nets.initial_weights(widths, loose.gains(widths), 0))
+        moved = [
+            max(float((a - b).abs().max()) for a, b in zip(each.state.weights, start, strict=True)) for each in outcomes
+        ]
+        assert moved[0] > 1e-4
+        assert moved[1] < 1e-8
+        assert [each.epochs[0].clipped for each in outcomes] == [0, 3]
+
+    def test_frozen_biases_stay_zero(self, digits):
+        (found,) = train([Run(**(SMALL | {"bias_rate": 0.0}))], digits)
+        assert all(not each.any() for each in found.state.biases)
+
+    def test_rates_fall_by_the_decay_after_each_epoch(self, digits):
+        still = {"decay": 1e-12, "epochs": 2}
+        one, two = (train([Run(**(SMALL | still | {"epochs": epochs}))], digits)[0] for epochs in (1, 2))
+        for a, b in zip(one.state.weights, two.state.weights, strict=True):
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
+
+    def test_it_stops_at_zero_mistakes_where_asked(self, digits):
+        easy = SMALL | {"examples": 20, "epochs": 400, "depth": 3, "gain": 1.2, "stop_at_zero": True}
+        (found,) = train([Run(**easy)], data_sets.load("digits", examples=20))
+        counts = [epoch.train_mistakes for epoch in found.epochs]
+        assert counts[-1] == 0 < min(counts[:-1])
+
+    def test_what_is_measured_is_what_the_exported_network_does(self, digits):
+        (found,) = train(runs(1), digits)
+        model = nets.sequential(found.state.weights, found.state.biases, found.run.architecture(digits).activations)
+        for split, mistakes, loss in (
+            (digits.train, found.last.train_mistakes, found.last.train_loss),
+            (digits.test, found.last.test_mistakes, found.last.test_loss),
+        ):
+            x, target = torch.tensor(split.inputs(np.arange(len(split)))), torch.tensor(split.labels)
+            assert (model(x).argmax(1) != target).sum().item() == mistakes
+            assert nn.CrossEntropyLoss()(model(x), target).item() == pytest.approx(loss, rel=1e-5)
+
+    def test_the_watcher_hears_of_every_step_epoch_and_end_in_the_callers_thread(self, digits):
+        counted = Counter()
+        train(runs(3), digits, threads=2, watcher=counted)
+        assert (counted.steps, counted.epochs, counted.ends) == (3 * 3 * 3, 9, 3)
+
+    def test_global_seeds_and_threads_are_left_alone(self, digits):
+        torch.manual_seed(1)
+        before, threads = torch.get_rng_state(), torch.get_num_threads()
+        train(runs(2), digits, threads=2)
+        assert torch.equal(torch.get_rng_state(), before)
+        assert torch.get_num_threads() == threads
+
+    def test_the_memory_of_a_stack_is_predicted_within_a_fifth(self):
+        report = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True).stdout
+        predicted, used = map(float, report.split())
+        assert used == pytest.approx(predicted, rel=0.2)
+
+
+class TestLearning:
+    @pytest.mark.parametrize("task_depth", [16])
+    def test_an_autoencoder_of_16_layers_learns_to_reconstruct(self, task_depth):
+        run = Run(data="digits", task="reconstruct", depth=task_depth, params=5e4, rate_in=1.0, rate_out=1.0, epochs=30)
+        (found,) = train([run], data_sets.load("digits"))
+        assert found.epochs[-1].train_loss < 0.5 * found.epochs[0].train_loss
+        assert found.epochs[-1].test_loss < 0.5
+
+
+class TestRefusals:
+    def test_nan_in_the_data_is_refused(self, digits):
+        frames = digits.train.frames.copy()
+        frames[3, 4] = np.nan
+        spoilt = replace(digits, train=replace(digits.train, frames=frames))
+        with pytest.raises(ValueError, match="train: digits holds numbers that are not finite"):
+            train(runs(1), spoilt)
+
+    def test_runs_of_different_architecture_do_not_stack(self, digits):
+        with pytest.raises(ValueError, match="train: runs of one stack must share"):
+            train([*runs(1), *runs(1, depth=5)], digits)
+
+    def test_no_runs_are_refused(self, digits):
+        with pytest.raises(ValueError, match="at least one run"):
+            train([], digits)
+
+    def test_a_stack_that_does_not_fit_memory_is_refused_before_it_is_drawn(self, digits):
+        with pytest.raises(ValueError, match=r"train: 1 networks of 6 layers need .* GB"):
+            train(runs(1, params=1e11), digits)
+
+    @pytest.mark.parametrize(
+        ("settings", "said"),
+        [
+            ({"depth": 1}, "train: depth must be greater than or equal to 2, got depth=1"),
+            ({"depht": 4}, "train: there is no setting 'depht'"),
+            ({"params": -1}, "train: params must be greater than 0, got params=-1"),
+            ({"gain": math.nan}, "train: gain must be"),
+            ({"activation": "tahn"}, "activation: unknown activation 'tahn'; did you mean 'tanh'?"),
+            ({"data": "cifar"}, 'data must be "mnist"'),
+            ({"depth": 8, "deepest": 4}, "train: deepest must be at least the depth 8, got deepest=4"),
+            ({"epochs": 0}, "train: epochs must be greater than or equal to 1"),
+            ({"seed": -1}, "train: seed must be"),
+            ({"decay": 1.5}, "train: decay must be less than or equal to 1"),
+        ],
+    )
+    def test_a_bad_setting_is_refused_in_one_sentence(self, settings, said):
+        with pytest.raises(ValueError, match=said.replace("(", r"\(").replace("?", r"\?")) as caught:
+            checked_run("train", **settings)
+        assert "\n" not in str(caught.value)
+
+    def test_a_limit_below_the_smallest_network_is_refused(self, digits):
+        with pytest.raises(ValueError, match="classifier_widths: params must be at least"):
+            train(runs(1, params=10), digits)
+
+
+class TestCheckpoint:
+    def state(self):
+        return State([torch.ones(3, 2)], [torch.zeros(2)], epochs=2, steps=5, seconds=1.5)
+
+    def test_it_comes_back_as_it_was(self, tmp_path):
+        path = tmp_path / "run.safetensors"
+        save_state(path, "me", self.state())
+        back = load_state(path, "me")
+        assert (back.epochs, back.steps, back.seconds, back.history) == (2, 5, 1.5, [])
+        assert torch.equal(back.weights[0], torch.ones(3, 2))
+
+    def test_another_runs_is_refused(self, tmp_path):
+        save_state(tmp_path / "run.safetensors", "me", self.state())
+        with pytest.raises(ValueError, match="is of another run"):
+            load_state(tmp_path / "run.safetensors", "you")
+
+    def test_a_truncated_one_is_named(self, tmp_path):
+        path = tmp_path / "run.safetensors"
+        save_state(path, "me", self.state())
+        path.write_bytes(path.read_bytes()[:-3])
+        with pytest.raises(ValueError, match=r"checkpoint: .*run.safetensors is damaged"):
+            load_state(path, "me")
+
+    def test_a_full_disk_leaves_the_last_one_and_nothing_half_written(self, tmp_path, monkeypatch):
+        path = tmp_path / "run.safetensors"
+        save_state(path, "me", self.state())
+        before = path.read_bytes()
+
+        def full(*_):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match=r"checkpoint: .* cannot be written .*No space left"):
+            save_state(path, "me", State([torch.zeros(3, 2)], [torch.zeros(2)]))
+        assert path.read_bytes() == before
+        assert [each.name for each in tmp_path.iterdir()] == ["run.safetensors"]
+
+    def test_a_file_that_outgrows_its_limit_ends_training_with_a_sentence(self, tmp_path):
+        done = subprocess.run([sys.executable, "-c", LIMITED, str(tmp_path)], capture_output=True, text=True)
+        assert "checkpoint:" in done.stdout
+        assert "cannot be written" in done.stdout
+        assert list(tmp_path.iterdir()) == []
+
+
+class TestFolder:
+    def test_it_tells_what_was_asked_and_made_with_and_measured(self, digits, tmp_path):
+        folder = TrainingFolder(tmp_path, runs(2))
+        outcomes = train(runs(2), digits)
+        for outcome in outcomes:
+            for epoch in outcome.epochs:
+                folder.record(outcome.run, epoch)
+            folder.save_end(outcome, digits)
+        assert json.loads((tmp_path / "config.json").read_text())["runs"][1]["gain"] == 1.2
+        assert {"python", "torch", "gradwalk", "cores"} <= set(json.loads((tmp_path / "versions.json").read_text()))
+        rows = (tmp_path / "metrics.csv").read_text().splitlines()
+        assert rows[0].startswith("run,epoch,train_loss,train_mistakes")
+        assert [row.split(",")[:2] for row in rows[1:]] == [[str(r), str(e)] for r in (1, 2) for e in (1, 2, 3)]
+        x = torch.tensor(digits.test.inputs(np.arange(len(digits.test))))
+        model = nets.load_network(tmp_path / "networks" / "2.safetensors")
+        mistakes = (model(x).argmax(1).numpy() != digits.test.labels).sum()
+        assert mistakes == outcomes[1].last.test_mistakes
+
+    def test_metrics_survive_being_opened_again(self, digits, tmp_path):
+        outcome = train(runs(1), digits)[0]
+        TrainingFolder(tmp_path, runs(1)).record(outcome.run, outcome.epochs[0])
+        TrainingFolder(tmp_path, runs(1)).record(outcome.run, outcome.epochs[1])
+        assert len((tmp_path / "metrics.csv").read_text().splitlines()) == 3
+
+    def test_it_refuses_another_training(self, tmp_path):
+        TrainingFolder(tmp_path, runs(1))
+        with pytest.raises(ValueError, match="holds another training"):
+            TrainingFolder(tmp_path, runs(2))
+
+
+class Counter(Watcher):
+    """Counts, and notes the thread."""
+
+    def __init__(self):
+        import threading
+
+        self.steps = self.epochs = self.ends = 0
+        self.thread = threading.current_thread()
+
+    def here(self):
+        import threading
+
+        assert threading.current_thread() is self.thread
+
+    def stepped(self, networks):
+        self.here()
+        self.steps += networks
+
+    def epoch_ended(self, run, epoch):
+        self.here()
+        self.epochs += 1
+
+    def ended(self, outcome):
+        self.here()
+        self.ends += 1
+
+
+class InterruptAt(Watcher):
+    """Does what Ctrl-C does, after so many steps."""
+
+    def __init__(self, at):
+        self.left = at
+
+    def stepped(self, networks):
+        self.left -= 1
+        if self.left <= 0:
+            raise KeyboardInterrupt
+
+
+def plain_torch(run, digits):
+    """Return loss and mistakes on the training examples after each epoch of the loop that users write."""
+    widths, names = run.architecture(digits)
+    weights = list(nets.initial_weights(widths, run.gains(widths), run.seed))
+    model = nets.sequential(weights, [torch.zeros(width) for width in widths[1:]], names)
+    linears = [each for each in model if isinstance(each, nn.Linear)]
+    groups = [{"params": [each.weight], "lr": rate} for each, rate in zip(linears, run.rates(), strict=True)]
+    groups += [{"params": [each.bias], "lr": 0.5 * rate} for each, rate in zip(linears, run.rates(), strict=True)]
+    optimizer, loss_of = torch.optim.SGD(groups, lr=0.0), nn.CrossEntropyLoss()
+    x, target = torch.tensor(digits.train.inputs(np.arange(len(digits.train)))), torch.tensor(digits.train.labels)
+    told = []
+    for epoch in range(run.epochs):
+        order = torch.tensor(np.random.default_rng([run.data_seed, epoch]).permutation(len(x)))
+        for rows in order.split(run.batch):
+            optimizer.zero_grad()
+            loss_of(model(x[rows]), target[rows]).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), run.clip)
+            optimizer.step()
+        for group in optimizer.param_groups:
+            group["lr"] *= run.decay
+        with torch.no_grad():
+            told.append((loss_of(model(x), target).item(), (model(x).argmax(1) != target).sum().item()))
+    return told
+
+
+MEMORY = """
+import gc, re, torch
+from gradwalk import data, nets
+from gradwalk.train import Run, train
+
+def peak():
+    return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024
+
+digits = data.load("digits", examples=200)
+settings = {"data": "digits", "examples": 200, "depth": 20, "epochs": 1, "gain": 1.1}
+train([Run(**settings, params=3000)], digits, threads=1)  # libraries have loaded what they load
+before = peak()
+runs = [Run(**settings, params=4e6, seed=seed) for seed in range(8)]
+widths, names = runs[0].architecture(digits)
+train(runs, digits, threads=1)
+print(nets.stack_bytes(widths, names, 8, 100), peak() - before)
+"""
+
+LIMITED = """
+import resource, signal, sys
+from pathlib import Path
+from gradwalk import data
+from gradwalk.train import Run, train
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+run = Run(data="digits", examples=200, depth=4, params=1e4, epochs=2, gain=1.1)
+try:
+    train([run], data.load("digits", examples=200), folder=Path(sys.argv[1]), save_every=0.0)
+except OSError as error:
+    print(error)
+"""
