@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gradwalk.cli.gain import ACTIVATION, WEIGHTS
-from gradwalk.cli.show import check_directory, plain_warnings, print_table
+from gradwalk.cli.show import plain_warnings, print_table
 
 if TYPE_CHECKING:
     from gradwalk.data import Dataset
@@ -74,7 +74,6 @@ def train(
         combinations = [each for each in combinations if each["rate_in"] == each["rate_out"]]
     settings = {name: context.params[name] for name in Run.model_fields if name not in grid} | {"clip": clip or None}
     runs = [checked_run("train", **settings, **each) for each in combinations]
-    check_directory(out)
     loaded = data_sets.load(data, examples=examples, scale=scale)
     with plain_warnings():
         _train(runs, loaded, out, threads, device)
@@ -85,8 +84,8 @@ def _train(runs: "list[Run]", data: "Dataset", out: Path, threads: int | None, d
     from gradwalk.cli.training import Reporter, announcement, draw, summary
     from gradwalk.train.folder import TrainingFolder
 
-    folder = TrainingFolder(out, runs)
     print(announcement(runs, data))
+    folder = TrainingFolder(out, runs)
     with Reporter(runs, data, folder) as reporter:
         outcomes = training.train(
             runs, data, device=device, threads=threads, folder=folder.checkpoints, watcher=reporter

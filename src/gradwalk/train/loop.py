@@ -60,7 +60,7 @@ def train(
         raise ValueError("train: at least one run is needed, got runs=[]")
     if len({run.stacks_with() for run in runs}) > 1:
         raise ValueError("train: runs of one stack must share architecture, data, batch and data_seed")
-    cores = checks.whole("train", "threads", threads or psutil.cpu_count() or 1)
+    cores = checks.whole("train", "threads", (psutil.cpu_count() or 1) if threads is None else threads)
     _check_data(data)
     _check_memory(runs, data, device)
     parts = _deal(_members(runs, data, folder, device), cores)

@@ -98,9 +98,6 @@ class Part:
 
     def _stack_up(self) -> None:
         run = self.members[0].run
-        layers = (
-            tuple(zip(*together, strict=True)) for together in zip(*(m.layers for m in self.members), strict=True)
-        )
         loss = CrossEntropy() if run.task == "classify" else SquaredError()
         self.stack = Stack(_stacked(self.members), run.architecture(self.data).activations, loss, run.batch)
         for member in self.members:
