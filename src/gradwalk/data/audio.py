@@ -1,0 +1,108 @@
+"""Speech as frames: SPHERE or RIFF told apart by their first bytes, 25 ms windows every 10 ms, log-mel or MFCC."""
+
+import io
+import struct
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradwalk.data.examples import Frames, Labels
+
+FEATURES = ("log-mel", "mfcc")
+RATE = 16_000  # samples a second
+WINDOW = 400  # samples: 25 ms
+SHIFT = 160  # samples: 10 ms
+BANDS = 40  # of log-mel
+CEPSTRA = 13  # of MFCC, the energy first
+_SLOPE_FRAMES = 5  # frames that a delta is the slope over
+_UNKNOWN = 0x7FFFF000  # a RIFF size from here on is what a stream writes that does not know its end
+
+Samples = NDArray[np.int16]
+
+
+def samples(content: bytes, origin: str) -> Samples:
+    """Return the 16-bit samples of one utterance, whatever its file calls itself."""
+    import soundfile  # type: ignore[import-untyped]
+
+    if content.startswith(b"NIST_1A"):
+        _check_sphere(content, origin)
+    elif content.startswith(b"RIFF"):
+        _check_riff(content, origin)
+    else:
+        raise ValueError(f"data: {origin} must be SPHERE or RIFF audio, got the first bytes {content[:8]!r}")
+    try:
+        values, rate = soundfile.read(io.BytesIO(content), dtype="int16")
+    except soundfile.LibsndfileError as error:
+        raise ValueError(f"data: {origin} cannot be read as audio ({error.error_string})") from None
+    if rate != RATE or values.ndim != 1:
+        channels = 1 if values.ndim == 1 else values.shape[1]
+        raise ValueError(f"data: {origin} must have {RATE} samples a second in 1 channel, got {rate} in {channels}")
+    if len(values) < WINDOW:
+        raise ValueError(f"data: {origin} must last 25 ms at least, got {len(values)} samples")
+    return np.asarray(values, np.int16)
+
+
+def features(values: Samples, kind: str) -> Frames:
+    """Return the frames of an utterance with their delta and delta-delta: (frames, 120), or 39 for MFCC.
+
+    A frame lies wholly inside the utterance; no dither, so that the same samples give the same numbers. A delta is
+    the slope of the least-squares line through 5 frames, the edge frames repeated: HTK's regression with a window of 2.
+    """
+    static = _static(values, kind)
+    delta = _slope(static)
+    return np.hstack([static, delta, _slope(delta)])
+
+
+def centres(count: int) -> Labels:
+    """Return the sample at the centre of each frame: 200, 360, 520 ..."""
+    return np.arange(count, dtype=np.int64) * SHIFT + WINDOW // 2
+
+
+def _slope(frames: Frames) -> Frames:
+    from scipy.signal import savgol_filter
+
+    return savgol_filter(frames, _SLOPE_FRAMES, polyorder=1, deriv=1, axis=0, mode="nearest")
+
+
+def _static(values: Samples, kind: str) -> Frames:
+    import kaldi_native_fbank as kaldi  # type: ignore[import-untyped]
+
+    options = kaldi.MfccOptions() if kind == "mfcc" else kaldi.FbankOptions()
+    options.frame_opts.dither = 0.0
+    options.frame_opts.samp_freq = RATE
+    options.frame_opts.snip_edges = True
+    if kind == "mfcc":
+        options.num_ceps = CEPSTRA
+    else:
+        options.mel_opts.num_bins = BANDS
+    computer = kaldi.OnlineMfcc(options) if kind == "mfcc" else kaldi.OnlineFbank(options)
+    computer.accept_waveform(RATE, values.astype(np.float32))  # in the range of 16 bits, as Kaldi has it
+    computer.input_finished()
+    return np.stack([computer.get_frame(index) for index in range(computer.num_frames_ready)])
+
+
+def _check_sphere(content: bytes, origin: str) -> None:
+    """Refuse a SPHERE file that is compressed or shorter than its header says, which libsndfile does not tell."""
+    size = int(content[8:16]) if content[8:16].strip().isdigit() else 1024
+    fields = {name: value.strip() for name, _, value in (line.split(None, 2) for line in _lines(content[16:size]))}
+    if b"shorten" in fields.get(b"sample_coding", b"").lower():
+        raise ValueError(f"data: {origin} is SPHERE compressed by shorten; unpack it first, as `sph2pipe -f wav` does")
+    numbers = [fields.get(name, b"") for name in (b"sample_count", b"sample_n_bytes")]
+    if all(number.isdigit() for number in numbers):
+        _check_length(len(content) - size, int(numbers[0]) * int(numbers[1]), origin)
+
+
+def _check_riff(content: bytes, origin: str) -> None:
+    (size,) = struct.unpack("<I", content[4:8].rjust(4, b"\0"))
+    if size < _UNKNOWN:
+        _check_length(len(content) - 8, size, origin)
+
+
+def _check_length(found: int, told: int, origin: str) -> None:
+    if found < told:
+        raise ValueError(f"data: {origin} is cut short: {found:,} of {told:,} bytes")
+
+
+def _lines(header: bytes) -> list[bytes]:
+    """The lines `name -type value` of a SPHERE header."""
+    return [line for line in header.splitlines() if len(line.split(None, 2)) == 3]

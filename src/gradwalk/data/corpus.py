@@ -1,0 +1,117 @@
+"""A TIMIT corpus, as a tree of folders or as an archive, in LDC's layout or in the public sample's: its utterances."""
+
+import contextlib
+import hashlib
+import os
+import re
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+# LDC: TIMIT/TRAIN/DR1/FCJF0/SA1.WAV; the sample: dr1-fvmh0/sa1.wav. Some copies say SA1.WAV.wav.
+_UTTERANCE = re.compile(
+    r"(?:^|/)(?:(?P<part>train|test)/)?dr[1-8][-/](?P<speaker>[mf][a-z]{3}[0-9])/(?P<sentence>s[aix][0-9]+)"
+    r"\.(?P<kind>phn|wav)(?:\.wav)?$"
+)
+_ENDINGS = (".tar.gz", ".tgz", ".tar", ".zip")
+PLACES = ("timit", "TIMIT", *(f"{name}{ending}" for name in ("timit", "TIMIT", "timit_sample") for ending in _ENDINGS))
+_DEEPEST = 8  # folders below the one that was named
+
+_Match = re.Match[str]
+
+
+@dataclass(frozen=True, order=True)
+class Utterance:
+    """One recording: "train", "test" or "" where the corpus does not say; its speaker, and the sentence."""
+
+    part: str
+    speaker: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of an utterance, "phn" or "wav": where it lies, and what it holds."""
+
+    utterance: Utterance
+    kind: str
+    origin: str
+    content: bytes
+
+
+def locate(folder: Path, itself: bool = True) -> Path | None:
+    """Return the corpus in this folder: a tree or an archive under a usual name, or (`itself`) the folder or file."""
+    if folder.is_file():
+        return folder
+    named = [folder / place for place in PLACES if (folder / place).exists()]
+    places = [*named, folder] if itself else named
+    return next((place for place in places if place.is_file() or any(_paths(place))), None)
+
+
+def count(source: Path) -> int:
+    """Return how many files `files` will give."""
+    if source.is_dir():
+        return sum(1 for _ in _paths(source))
+    with _opened(source) as archive:
+        names = archive.namelist() if isinstance(archive, zipfile.ZipFile) else archive.getnames()
+    return sum(1 for name in names if _match(name))
+
+
+def files(source: Path) -> Iterator[File]:
+    """Give the files of the utterances, one at a time; what else lies among them is passed over."""
+    if source.is_dir():
+        for path, match in _paths(source):
+            yield _file(match, str(path), path.read_bytes())
+        return
+    with _opened(source) as archive:
+        for name, content in _zipped(archive) if isinstance(archive, zipfile.ZipFile) else _taped(archive):
+            if found := _match(name):
+                yield _file(found, f"{source}: {name}", content)
+
+
+def listing(source: Path) -> str:
+    """Return a digest of the names, sizes and times of the corpus's files: another one means that it changed."""
+    paths = [path for path, _ in _paths(source)] if source.is_dir() else [source]
+    stats = [(path, path.stat()) for path in sorted(paths)]
+    told = [(path.relative_to(source).as_posix(), stat.st_size, stat.st_mtime_ns) for path, stat in stats]
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+
+
+@contextlib.contextmanager
+def _opened(source: Path) -> Iterator[zipfile.ZipFile | tarfile.TarFile]:
+    """Open the archive; whatever turns out to be wrong with it, name it."""
+    try:
+        with zipfile.ZipFile(source) if source.suffix.lower() == ".zip" else tarfile.open(source) as archive:
+            yield archive
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+        raise ValueError(f"data: {source} is damaged or no archive ({error})") from None
+
+
+def _zipped(archive: zipfile.ZipFile) -> Iterator[tuple[str, bytes]]:
+    return ((name, archive.read(name)) for name in archive.namelist() if _match(name))
+
+
+def _taped(archive: tarfile.TarFile) -> Iterator[tuple[str, bytes]]:
+    for member in archive:
+        if member.isfile() and _match(member.name) and (stream := archive.extractfile(member)):
+            yield member.name, stream.read()
+
+
+def _paths(source: Path) -> Iterator[tuple[Path, _Match]]:
+    for folder, inner, names in os.walk(source, followlinks=True):
+        below = Path(folder).relative_to(source)
+        inner[:] = sorted(inner) if len(below.parts) < _DEEPEST else []
+        for name in sorted(names):
+            if match := _match((below / name).as_posix()):
+                yield Path(folder) / name, match
+
+
+def _match(path: str) -> _Match | None:
+    return _UTTERANCE.search(path.lower())
+
+
+def _file(match: _Match, origin: str, content: bytes) -> File:
+    return File(Utterance(match["part"] or "", match["speaker"], match["sentence"]), match["kind"], origin, content)
