@@ -202,15 +202,6 @@ class TestTraining:
         assert used == pytest.approx(predicted, rel=0.2)
 
 
-class TestLearning:
-    @pytest.mark.parametrize("task_depth", [16])
-    def test_an_autoencoder_of_16_layers_learns_to_reconstruct(self, task_depth):
-        run = Run(data="digits", task="reconstruct", depth=task_depth, params=5e4, rate_in=1.0, rate_out=1.0, epochs=30)
-        (found,) = train([run], data_sets.load("digits"))
-        assert found.epochs[-1].train_loss < 0.5 * found.epochs[0].train_loss
-        assert found.epochs[-1].test_loss < 0.5
-
-
 class TestRefusals:
     def test_nan_in_the_data_is_refused(self, digits):
         frames = digits.train.frames.copy()

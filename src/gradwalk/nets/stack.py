@@ -56,7 +56,7 @@ class Stack:
         return h
 
     def gradient(self, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        """Return each network's loss on a minibatch (rows, in), and leave the gradient in the gradient tensors.
+        """Return each network's loss on a minibatch (rows, in), and leave its gradient in the gradient tensors.
 
         eq. 3: delta_d = f'(a_d) W_{d+1} delta_{d+1}, weights as (in, out); the gradient is h_{d-1}^T delta_d.
         """
@@ -68,6 +68,8 @@ class Stack:
             h = self._h[d - 1][:, :rows] if d else x.expand(self.count, *x.shape)
             torch.bmm(h.transpose(1, 2), delta, out=self.weight_gradients[d])
             torch.sum(delta, 1, keepdim=True, out=self.bias_gradients[d])
+            for place, each in ((d, self.weight_gradients[d]), (depth + d, self.bias_gradients[d])):
+                torch.linalg.vector_norm(each, dim=(1, 2), out=self._norms[place])  # now, while it is in the cache
             if d:
                 back = self._work(d, rows, h.shape[2])
                 torch.bmm(delta, self.weights[d].transpose(1, 2), out=back)
@@ -78,8 +80,6 @@ class Stack:
 
     def gradient_norm(self) -> torch.Tensor:
         """Return the norm of each network's whole gradient, biases included."""
-        for place, each in enumerate((*self.weight_gradients, *self.bias_gradients)):
-            torch.linalg.vector_norm(each, dim=(1, 2), out=self._norms[place])
         norms: torch.Tensor = torch.linalg.vector_norm(self._norms, dim=0)
         return norms
 
