@@ -13,7 +13,7 @@ from gradwalk.cli.show import fail
 if TYPE_CHECKING or find_spec("typer") is not None:  # main() tells what to install where it is missing
     import typer
 
-_NEEDED = ("typer", "rich", "matplotlib")
+_NEEDED = ("typer", "rich", "matplotlib", "plotly", "jinja2")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         fail(f"the command line needs {' and '.join(missing)}: pip install 'gradwalk[experiments]'")
     try:
         status = app()(args=arguments, prog_name="gradwalk", standalone_mode=False)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, ModuleNotFoundError) as error:  # a missing extra names what installs it
         fail(str(error))
     except OSError as error:
         fail(f"cannot use {error.filename}: {error.strerror}" if error.filename else str(error))
@@ -42,16 +42,22 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def app() -> typer.Typer:
     """Return the Typer application with its commands."""
+    from gradwalk.cli.data import data_commands
     from gradwalk.cli.gain import gain, list_activations
     from gradwalk.cli.reproduce import reproduce
+    from gradwalk.cli.sweep import sweep_commands
+    from gradwalk.cli.train import train
     from gradwalk.cli.walk import walk
 
     build = typer.Typer(
         name="gradwalk", add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown"
     )
     build.callback(invoke_without_command=True)(root)
-    for name, command in (("gain", gain), ("walk", walk), ("reproduce", reproduce), ("activations", list_activations)):
+    for name, command in (("gain", gain), ("walk", walk), ("train", train), ("reproduce", reproduce)):
         build.command(name)(command)
+    build.command("activations")(list_activations)
+    build.add_typer(data_commands(), name="data")
+    build.add_typer(sweep_commands(), name="sweep")
     return build
 
 
@@ -66,6 +72,8 @@ def root(
     `gradwalk gain relu --width 100`
 
     `gradwalk walk tanh --width 100 --depth 200 --out walk.png`
+
+    `gradwalk train --data digits --depth 64 --params 1e5 --out digits-64`
 
     `gradwalk reproduce fig1 --out figures`
     """

@@ -1,14 +1,15 @@
-"""The figures of the paper, one module each: `compute` runs what the figure shows, `draw` draws it from its table.
+"""The figures of the paper, one module each: `compute` or `tabulate` gives its table, `draw` draws it from that.
 
-A table is written as CSV beside the picture, so that a figure redraws without simulating again. matplotlib is imported
-where something is drawn, and only its objects are used: no pyplot, no global state.
+A table is written as CSV beside the picture, so that a figure redraws without simulating or training again. matplotlib
+is imported where something is drawn, and only its objects are used: no pyplot, no global state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from gradwalk import checks
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NAMES = ("fig1", "fig2")
+    from gradwalk.data import Dataset
+    from gradwalk.sweep import Result
+
+SIMULATED = ("fig1", "fig2")
+TRAINED = ("fig3", "fig4a", "fig4b", "fig4c", "fig4d")  # by sweeps, whose specs are in specs/
+NAMES = SIMULATED + TRAINED
 ENDINGS = (".png", ".pdf", ".svg")
 
 # Okabe and Ito's hues, which colour-blind readers tell apart; line styles and markers differ as well.
@@ -29,18 +35,44 @@ _UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {
 
 
 class FigureModule(Protocol):
-    """What the module of a figure offers."""
-
-    def compute(self, seed: int) -> Table: ...
+    """What the module of every figure offers."""
 
     def draw(self, table: Table) -> Figure: ...
 
     def summary(self, table: Table) -> list[tuple[str, str]]: ...
 
 
+class SimulatedFigure(FigureModule, Protocol):
+    """A figure that simulates what it shows."""
+
+    def compute(self, seed: int) -> Table: ...
+
+
+class TrainedFigure(FigureModule, Protocol):
+    """A figure that shows the results of a sweep; `claims` gives the numbers that bear on the paper's claims."""
+
+    def tabulate(self, found: Sequence[Result], loaded: Mapping[tuple[Any, ...], Dataset]) -> Table: ...
+
+    def claims(self, table: Table) -> dict[str, float]: ...
+
+
+def simulated_figure(name: str) -> SimulatedFigure:
+    """Return the module of Figure 1 or 2."""
+    return cast(SimulatedFigure, _module(name, SIMULATED))
+
+
+def trained_figure(name: str) -> TrainedFigure:
+    """Return the module of Figure 3 or of a panel of Figure 4."""
+    return cast(TrainedFigure, _module(name, TRAINED))
+
+
 def figure_module(name: str) -> FigureModule:
     """Return the module of the figure of that name."""
-    return cast(FigureModule, import_module(f"gradwalk.figures.{checks.one_of('figures', 'figure', name, NAMES)}"))
+    return cast(FigureModule, _module(name, NAMES))
+
+
+def _module(name: str, names: Sequence[str]) -> ModuleType:
+    return import_module(f"gradwalk.figures.{checks.one_of('figures', 'figure', name, names)}")
 
 
 def canvas(rows: int, columns: int, size: tuple[float, float], **sharing: Any) -> tuple[Figure, Any]:

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+OTHER_WIDTHS = (25, 50, 200, 400)  # at which the variance is measured too: the claim is that it goes as 1/N
+
 
 def compute(seed: int = 0, *, width: int = 100, depth: int = 500, walks: int = 4000, shown: int = 60) -> Table:
     """Return mean, standard error and variance over the walks at each layer, and `shown` of the walks themselves.
 
     printed is d / (2 N), eq. 13, the variance of the log-norm (of ln z it is four times that); exact is d times
-    trigamma(N / 2) / 4.
+    trigamma(N / 2) / 4. The facts variance_25 and so on are variances a layer at other widths.
     """
     g = gain("linear", width, formula="paper")  # eq. 12
     log_norm = simulate("linear", width, depth, gain=g, walks=walks, rng=seed).log_norm
@@ -37,7 +39,9 @@ def compute(seed: int = 0, *, width: int = 100, depth: int = 500, walks: int = 4
         "exact": travelled * step("linear", width).variance / 4,
     }
     samples = {f"walk_{index + 1}": walk for index, walk in enumerate(log_norm[:shown])}
-    return Table(columns | samples, {"width": width, "depth": depth, "walks": walks, "gain": g, "seed": seed})
+    facts = {"width": width, "depth": depth, "walks": walks, "gain": g, "seed": seed}
+    others = {f"variance_{other}": _variance(other, depth, walks, seed) for other in OTHER_WIDTHS}
+    return Table(columns | samples, facts | others)
 
 
 def draw(table: Table) -> Figure:
@@ -73,6 +77,14 @@ def slope(table: Table) -> float:
 def slope_error(table: Table) -> float:
     """Return the standard error of `slope`: of a normal variance, sqrt(2 / (walks - 1)) of it."""
     return slope(table) * math.sqrt(2 / (table.facts["walks"] - 1))
+
+
+def _variance(width: int, depth: int, walks: int, seed: int) -> float:
+    """Return the variance a layer at another width, from up to 2000 walks of up to 100 layers."""
+    layers = min(depth, 100)
+    g, rng = gain("linear", width, formula="paper"), np.random.default_rng([seed, width])
+    walked = simulate("linear", width, layers, gain=g, walks=min(walks, 2000), rng=rng, every=layers)
+    return float(walked.log_norm[:, -1].var(ddof=1) / layers)
 
 
 def _draw_samples(panel: Axes, table: Table) -> None:

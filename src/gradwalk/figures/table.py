@@ -1,6 +1,7 @@
 """The table behind a figure: named columns of equal length, and a few facts that hold for all rows, as one CSV file."""
 
 import csv
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,19 @@ from gradwalk.activations import Array
 
 Column = NDArray[Any]
 
+_NOTE = re.compile(r"# (\w+)(=|: )(.*)")  # a fact, or a word on how the table was made
+
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of numbers or of words, NaN where a number does not apply, and the facts all rows share."""
+    """Columns of numbers or of words, NaN where a number does not apply, and the facts all rows share.
+
+    made: how the table came about, in words: scale, date, seconds, versions.
+    """
 
     columns: dict[str, Column]
     facts: dict[str, float] = field(default_factory=dict)
+    made: dict[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Column:
         return self.columns[name]
@@ -30,12 +37,13 @@ class Table:
         array([2.])
         """
         rows = np.logical_and.reduce([self[name] == value for name, value in values.items()])
-        return Table({name: column[rows] for name, column in self.columns.items()}, self.facts)
+        return Table({name: column[rows] for name, column in self.columns.items()}, self.facts, self.made)
 
 
 def write(table: Table, path: Path) -> None:
-    """Write the table as CSV, the facts first as lines `# name=value`; every digit is kept."""
+    """Write the table as CSV; first lines `# name=value` for facts, `# name: words` for `made`; every digit is kept."""
     with path.open("w", newline="", encoding="utf-8") as file:
+        file.writelines(f"# {name}: {' '.join(words.split())}\n" for name, words in table.made.items())
         file.writelines(f"# {name}={value!r}\n" for name, value in table.facts.items())
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(table.columns)
@@ -45,11 +53,12 @@ def write(table: Table, path: Path) -> None:
 def read(path: Path) -> Table:
     """Return the table that `write` wrote there."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    facts = dict(line[1:].strip().split("=", 1) for line in lines if line.startswith("#"))
+    notes = [found.groups() for found in map(_NOTE.fullmatch, lines) if found]
     names, *rows = csv.reader(line for line in lines if not line.startswith("#"))
     cells = zip(*rows, strict=True)
     columns = {name: _column(values) for name, values in zip(names, cells, strict=True)}
-    return Table(columns, {name: float(value) for name, value in facts.items()})
+    facts = {name: float(value) for name, sign, value in notes if sign == "="}
+    return Table(columns, facts, {name: words for name, sign, words in notes if sign == ": "})
 
 
 def _cell(value: float | str) -> str:

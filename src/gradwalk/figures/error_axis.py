@@ -1,0 +1,120 @@
+"""The log10 axis of errors: a marked line below for runs without a mistake, and one above for those that diverged.
+
+Neither has a place on a logarithmic axis, and neither may be left out of the picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from gradwalk.activations import Array
+from gradwalk.figures import GREY
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+_APART = 2.0  # the factor between the highest error and the line of the diverged runs
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Where the lines lie: at half a mistake, and above all errors; None where no run lies there.
+
+    most: the largest error that is worth a place of its own; larger ones lie on the line of the diverged runs.
+    """
+
+    floor: float | None
+    ceiling: float | None
+    most: float = np.inf
+
+    def heights(self, errors: Array) -> Array:
+        """Return the errors where an axis can show them: 0 at the floor, NaN (a diverged run) at the ceiling."""
+        placed = np.where(errors == 0, _height(self.floor), errors)
+        return np.where(np.isnan(errors) | (errors > self.most), _height(self.ceiling), placed)
+
+    @property
+    def names(self) -> tuple[tuple[float | None, str], ...]:
+        """Each line and what stands beside it."""
+        above = "diverged" if np.isinf(self.most) else f"diverged,\nor > {self.most:g}"
+        return (self.floor, "0 mistakes"), (self.ceiling, above)
+
+
+def levels(errors: Array, examples: float | None, most: float = np.inf) -> Levels:
+    """Return the lines that these errors need, NaN for a diverged run.
+
+    examples: how many a share of mistakes is of; None for an error that is no share.
+
+    >>> levels(np.array([0.1, 0.0, np.nan]), examples=1000)
+    Levels(floor=0.0005, ceiling=2.0, most=inf)
+    """
+    lost = np.isnan(errors) | (errors > most)
+    shown = errors[~lost]
+    positive = shown[shown > 0]
+    least = 0.5 / examples if examples else (positive.min() / _APART if len(positive) else 0.5)
+    floor = float(least) if (errors == 0).any() else None
+    ceiling = float(_APART * max(1.0, shown.max(initial=0.0))) if lost.any() else None
+    return Levels(floor, ceiling, most)
+
+
+def mark(panel: Axes, lines: Levels, named: bool = True) -> None:
+    """Make the panel's upright axis one of log10, and draw the lines on it, with their names to the right of it."""
+    panel.set_yscale("log")
+    for level, name in lines.names:
+        if level is None:
+            continue
+        panel.axhline(level, color=GREY, linestyle=":", linewidth=1, zorder=0)
+        if named:
+            _name(panel, name, level)
+
+
+def mark_constant(panel: Axes, error: float) -> None:
+    """Draw the error of the best answer that is the same for all examples: above it nothing was learned."""
+    panel.axhline(error, color=GREY, linestyle="--", linewidth=1, zorder=0)
+    _name(panel, "constant answer", error)
+
+
+def epoch_axis(panel: Axes) -> None:
+    """Make the panel's level axis one of epochs, which are whole."""
+    from matplotlib.ticker import MaxNLocator
+
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+    panel.set_xlabel("epoch")
+
+
+def shades(values: Iterable[Value]) -> dict[Value, str]:
+    """Return a colour for each value, from dark to light in their order: viridis, which colour-blind readers can order.
+
+    >>> list(shades([8, 4, 8]))
+    [4, 8]
+    """
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    order = _ordered(values)
+    places = np.linspace(0.0, 0.88, len(order)) if len(order) > 1 else [0.3]  # the last tenth is too light on white
+    return {value: to_hex(colormaps["viridis"](place)) for value, place in zip(order, places, strict=True)}
+
+
+def markers(values: Iterable[Value]) -> dict[Value, str]:
+    """Return a marker for each value, in their order; past ten values they come round again."""
+    return {value: MARKERS[place % len(MARKERS)] for place, value in enumerate(_ordered(values))}
+
+
+def _name(panel: Axes, name: str, level: float) -> None:
+    place: dict[str, Any] = {"xycoords": panel.get_yaxis_transform(), "textcoords": "offset points"}
+    panel.annotate(name, (1, level), (3, 0), va="center", fontsize=8, color="#666666", **place)
+
+
+def _ordered(values: Iterable[Value]) -> Sequence[Value]:
+    return sorted(set(values))  # type: ignore[type-var]
+
+
+def _height(level: float | None) -> float:
+    return np.nan if level is None else level

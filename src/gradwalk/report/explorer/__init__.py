@@ -1,0 +1,36 @@
+"""The explorer: the exact sampler in the browser, with sliders, as one section of a page.
+
+`special.js`, `random.js`, `activations.js`, `sampler.js` and `gain.js` are the mathematics of gradwalk once more in
+JavaScript, `plots.js` and `explorer.js` the page. They share one scope and come in that order. There is nothing to
+build and nothing to fetch; a test compares the numbers with those of the Python sampler, in Node and in Chromium.
+"""
+
+from importlib.resources import files
+
+SCRIPTS = ("special.js", "random.js", "activations.js", "sampler.js", "gain.js", "plots.js", "explorer.js")
+
+
+def fragment() -> str:
+    """Return the explorer as one <section>, with its style and its script inside.
+
+    >>> fragment().startswith('<section id="explorer"'), "src=" in fragment()
+    (True, False)
+    """
+    style, controls = _text("explorer.css"), _text("explorer.html")
+    return (
+        '<section id="explorer" aria-labelledby="explorer-title">\n'
+        f"<style>\n{style}</style>\n{controls}<script>\n{script()}</script>\n</section>\n"
+    )
+
+
+def script() -> str:
+    """Return the JavaScript, which defines `gradwalkExplorer` and, where there is a page, brings the section to life.
+
+    >>> "globalThis.gradwalkExplorer" in script()
+    True
+    """
+    return "(() => {\n'use strict';\n" + "\n".join(map(_text, SCRIPTS)) + "})();\n"
+
+
+def _text(name: str) -> str:
+    return files(__name__).joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,173 @@
+// The two pictures, drawn on canvas: 60 walks of 200 layers take a few milliseconds. Colours come from the style sheet.
+
+const MOST_DRAWN = 120; // walks drawn as lines; the mean and the band rest on all of them
+const MARGIN = { left: 46, right: 14, top: 26, bottom: 38 };
+
+// Round numbers between low and high, about `count` of them.
+function ticks(low, high, count) {
+  const rough = (high - low) / count, power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((each) => each * power >= rough);
+  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  const found = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) found.push((k * step).toFixed(digits));
+  return found;
+}
+
+const withMinus = (text) => String(text).replace("-", "\u2212");
+
+// Draws the axes, and returns what is needed to draw between them; null while the canvas has no size.
+function frame(canvas, x, y) {
+  const { width, height } = canvas.getBoundingClientRect();
+  if (width < 100) return null;
+  const style = getComputedStyle(canvas), ratio = window.devicePixelRatio || 1;
+  const colour = (name) => style.getPropertyValue(`--${name}`).trim();
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  const pen = canvas.getContext("2d");
+  pen.scale(ratio, ratio);
+  pen.font = `12px ${style.fontFamily}`;
+  const box = { left: MARGIN.left, right: width - MARGIN.right, top: MARGIN.top, bottom: height - MARGIN.bottom };
+  const place = {
+    pen, box, colour,
+    X: (value) => box.left + ((value - x.low) / (x.high - x.low)) * (box.right - box.left),
+    Y: (value) => box.bottom - ((value - y.low) / (y.high - y.low)) * (box.bottom - box.top),
+  };
+  drawAxes(place, x, y);
+  return place;
+}
+
+function blank(canvas) {
+  canvas.getContext("2d").clearRect(0, 0, canvas.width, canvas.height);
+}
+
+function drawAxes({ pen, box, colour, X, Y }, x, y) {
+  pen.fillStyle = colour("quiet");
+  pen.strokeStyle = colour("rule");
+  pen.lineWidth = 1;
+  pen.textAlign = "center";
+  for (const tick of ticks(x.low, x.high, Math.max(3, (box.right - box.left) / 90))) {
+    pen.fillText(tick, X(tick), box.bottom + 16);
+  }
+  pen.fillText(x.label, (box.left + box.right) / 2, box.bottom + 33);
+  pen.textAlign = "right";
+  for (const tick of ticks(y.low, y.high, Math.max(3, (box.bottom - box.top) / 45))) {
+    line(pen, [box.left, box.right], [Y(tick), Y(tick)]);
+    pen.fillText(withMinus(tick), box.left - 6, Y(tick) + 4);
+  }
+  pen.textAlign = "left";
+  pen.fillText(y.label, 4, 14);
+}
+
+function line(pen, xs, ys) {
+  pen.beginPath();
+  for (let k = 0; k < xs.length; k++) pen.lineTo(xs[k], ys[k]);
+  pen.stroke();
+}
+
+function area(pen, xs, lows, highs) {
+  pen.beginPath();
+  xs.forEach((x, k) => pen.lineTo(x, lows[k]));
+  for (let k = xs.length - 1; k >= 0; k--) pen.lineTo(xs[k], highs[k]);
+  pen.fill();
+}
+
+// 0, where an unbiased walk has its mean, and a factor 10 up and down.
+function guides({ pen, box, colour, Y }, levels) {
+  pen.strokeStyle = colour("zero");
+  for (const level of levels) {
+    pen.lineWidth = level === 0 ? 1.5 : 1;
+    pen.setLineDash(level === 0 ? [] : [5, 4]);
+    line(pen, [box.left, box.right], [Y(level), Y(level)]);
+  }
+  pen.setLineDash([]);
+}
+
+function clipTo({ pen, box }) {
+  pen.beginPath();
+  pen.rect(box.left, box.top, box.right - box.left, box.bottom - box.top);
+  pen.clip();
+}
+
+function rangeOf(values, least) {
+  let low = -least, high = least;
+  for (const value of values) {
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  const margin = 0.04 * (high - low);
+  return { low: low - margin, high: high + margin };
+}
+
+function drawWalks(canvas, result) {
+  const { logNorm, travelled, settings } = result, drawn = logNorm.slice(0, MOST_DRAWN), around = band(result);
+  const extremes = [...drawn, around.low, around.high].flatMap((row) => rowEnds(row));
+  const place = frame(
+    canvas,
+    { low: 0, high: settings.depth, label: "layers travelled back from the output" },
+    { ...rangeOf(extremes, 3), label: "log-norm of the gradient" },
+  );
+  if (place === null) return;
+  const { pen, colour, X, Y } = place, xs = travelled.map(X), heights = (row) => Array.from(row, Y);
+  clipTo(place);
+  pen.fillStyle = colour("band");
+  area(pen, xs, heights(around.low), heights(around.high));
+  pen.strokeStyle = colour("walk");
+  pen.lineWidth = 0.8;
+  pen.globalAlpha = Math.max(0.3, Math.min(0.9, 30 / drawn.length));
+  for (const row of drawn) line(pen, xs, heights(row));
+  pen.globalAlpha = 1;
+  guides(place, [0, -Math.LN10, Math.LN10]);
+  pen.strokeStyle = colour("mean");
+  pen.lineWidth = 2.5;
+  line(pen, xs, heights(around.mean));
+}
+
+function rowEnds(row) {
+  let low = Infinity, high = -Infinity;
+  for (const value of row) {
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return [low, high];
+}
+
+// The mean final log-norm against the gain with the spread around it, the unbiased gain, and where the sliders stand.
+function drawCurve(canvas, curve, estimate, now) {
+  const ends = curve.flatMap(({ mean, spread }) => [mean - spread, mean + spread]);
+  const place = frame(
+    canvas,
+    { low: curve[0].gain, high: curve[curve.length - 1].gain, label: "gain g" },
+    { ...rangeOf(ends, 3), label: "log-norm at layer 0, mean ± spread" },
+  );
+  if (place === null) return;
+  const { pen, box, colour, X, Y } = place, xs = curve.map(({ gain: g }) => X(g));
+  clipTo(place);
+  pen.fillStyle = colour("band");
+  area(pen, xs, curve.map(({ mean, spread }) => Y(mean - spread)), curve.map(({ mean, spread }) => Y(mean + spread)));
+  guides(place, [0]);
+  pen.strokeStyle = colour("mean");
+  pen.lineWidth = 2;
+  line(pen, xs, curve.map(({ mean }) => Y(mean)));
+  pen.setLineDash([2, 3]);
+  pen.strokeStyle = colour("quiet");
+  line(pen, [X(estimate.value), X(estimate.value)], [box.top, box.bottom]);
+  pen.setLineDash([]);
+  if (now !== null) drawNow(place, now);
+}
+
+// A dot with its error bar, held at the edge of the picture with an arrowhead where the gain lies beyond it.
+function drawNow({ pen, box, colour, X, Y }, { gain: g, mean, standardError }) {
+  const x = Math.max(box.left + 8, Math.min(box.right - 8, X(g)));
+  const y = Math.max(box.top + 8, Math.min(box.bottom - 8, Y(mean)));
+  pen.fillStyle = pen.strokeStyle = colour("walk");
+  pen.lineWidth = 2;
+  line(pen, [x, x], [Y(mean - 2 * standardError), Y(mean + 2 * standardError)]);
+  pen.beginPath();
+  if (Math.abs(x - X(g)) < 9 && Math.abs(y - Y(mean)) < 9) {
+    pen.arc(x, y, 4.5, 0, 2 * Math.PI);
+  } else {
+    const turn = Math.atan2(Y(mean) - y, X(g) - x);
+    for (const angle of [0, 2.4, -2.4]) pen.lineTo(x + 8 * Math.cos(turn + angle), y + 8 * Math.sin(turn + angle));
+  }
+  pen.fill();
+}

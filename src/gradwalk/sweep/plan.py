@@ -1,0 +1,142 @@
+"""What a sweep will take, told before it begins: runs, stacks, operations, memory, and time as measured here."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from gradwalk import checks
+from gradwalk.sweep.schema import FILE
+from gradwalk.sweep.session import enlisted
+from gradwalk.sweep.spec import Spec
+from gradwalk.sweep.stacks import Job, jobs
+from gradwalk.sweep.store import Store
+from gradwalk.train import Watcher, train
+
+_MOST_MEASURED = 12  # architectures; the others go by the one that is most like them
+_LONG_ENOUGH = 0.7  # seconds of steps a measurement
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """The runs of one architecture that are still to be trained.
+
+    networks: in the largest stack. memory: bytes, of that stack. flops: floating-point operations, of all runs.
+    seconds: on this machine, None where nothing was measured.
+    """
+
+    data: str
+    task: str
+    activation: str
+    depth: int
+    width: int
+    parameters: int
+    runs: int
+    stacks: int
+    networks: int
+    memory: int
+    flops: float
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done: a row an architecture; `kept` of the spec's `total` runs have ended already."""
+
+    rows: list[PlanRow]
+    total: int
+    kept: int
+    threads: int
+
+    @property
+    def seconds(self) -> float | None:
+        """All the time that the runs take on this machine, without loading data and solving for gains."""
+        times = [row.seconds for row in self.rows]
+        return None if None in times else math.fsum(each or 0.0 for each in times)
+
+
+def plan(spec: Spec, folder: str | Path | None = None, *, threads: int | None = None, measure: bool = True) -> Plan:
+    """Return what the sweep will take; runs that have ended in `folder` are taken off, and nothing is written there."""
+    cores = checks.whole("sweep", "threads", psutil.cpu_count() or 1 if threads is None else threads)
+    entries, data = enlisted(spec)
+    ended = _ended(folder)
+    waiting = [entry for entry in entries if entry.identity not in ended]
+    groups: dict[object, list[Job]] = {}
+    for job in jobs(waiting, data, cores):
+        groups.setdefault(job.entries[0].run.stacks_with(), []).append(job)
+    largest = [max(group, key=lambda job: len(job.entries)) for group in groups.values()]
+    speeds = _speeds(largest, cores) if measure else [None] * len(largest)
+    rows = [_row(group, speed) for group, speed in zip(groups.values(), speeds, strict=True)]
+    return Plan(rows, len(entries), len(entries) - len(waiting), cores)
+
+
+def _ended(folder: str | Path | None) -> set[str]:
+    if folder is None or not (Path(folder) / FILE).exists():
+        return set()
+    with Store(folder) as store:
+        return {identity for identity, status in store.statuses().items() if status in ("done", "diverged")}
+
+
+def _row(group: Sequence[Job], speed: float | None) -> PlanRow:
+    entry, flops = group[0].entries[0], math.fsum(job.flops for job in group)
+    return PlanRow(
+        data=entry.run.data,
+        task=entry.run.task,
+        activation=entry.run.activation,
+        depth=entry.run.depth,
+        width=max(group[0].architecture.widths[1:-1]),
+        parameters=entry.parameters,
+        runs=sum(len(job.entries) for job in group),
+        stacks=len(group),
+        networks=max(len(job.entries) for job in group),
+        memory=max(job.memory for job in group),
+        flops=flops,
+        seconds=None if speed is None else flops / speed,
+    )
+
+
+def _speeds(group: Sequence[Job], threads: int) -> list[float | None]:
+    """Return operations a second of each, measured, or taken from the one with the most similar layers."""
+    sizes = [math.log(job.epoch_flops / job.entries[0].run.depth) for job in group]
+    by_size = sorted(range(len(group)), key=sizes.__getitem__)
+    count = min(len(group), _MOST_MEASURED)
+    chosen = [by_size[round(place * (len(group) - 1) / max(count - 1, 1))] for place in range(count)]
+    measured = {place: _speed(group[place], threads) for place in chosen}
+    return [measured[min(measured, key=lambda each: abs(sizes[each] - size))] for size in sizes]
+
+
+def _speed(job: Job, threads: int) -> float:
+    """Return operations a second of the job's steps, as `train` takes them; the time to set it up is not in it."""
+    settings = {"gain": 1.0, "clip": 1.0, "epochs": 1_000_000, "weights": "gaussian"}
+    runs = [run.model_copy(update=settings) for run in job.runs]
+    clock = _Clock(len(runs))
+    with suppress(_EnoughError):
+        train(runs, job.data, threads=threads, watcher=clock)
+    return clock.speed * job.epoch_flops / job.steps
+
+
+class _EnoughError(Exception):
+    """The measurement is over."""
+
+
+class _Clock(Watcher):
+    """Counts network-steps from the end of the first of all networks, for a while."""
+
+    def __init__(self, networks: int) -> None:
+        self._warm, self._seen, self._start, self.speed = 2 * networks, 0, 0.0, 0.0
+
+    def stepped(self, networks: int) -> None:
+        now = time.monotonic()
+        if self._seen < self._warm:
+            self._start = now
+        self._seen += networks
+        counted, passed = self._seen - self._warm, now - self._start
+        if counted >= self._warm and passed > _LONG_ENOUGH and not self.speed:
+            self.speed = counted / passed
+            raise _EnoughError

@@ -1,0 +1,163 @@
+"""Made-up tables for the tests of the report: each as its figure's own, with numbers that a test chooses."""
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+
+from gradwalk.figures.table import Table
+
+MADE = {
+    "scale": "paper",
+    "date": "2026-11-15 21:12 UTC",
+    "seconds": "43.0",
+    "machine": "x86_64, 2 cores, Linux",
+    "versions": "gradwalk 0.1.0, python 3.11.7, numpy 2.4.6",
+}
+PARAMS = {"fig3": 4e6, "fig4a": 4e6, "fig4b": 16e6, "fig4c": 62e6, "fig4d": 4e6}
+DEPTHS = (2, 4, 16, 32, 128)
+
+Error = Callable[..., float | None]
+
+
+def walks(
+    end: float = 0.0, slope: float = 1.0, power: float = -1.0, depth: int = 500, bend: float = 1.0, walks: int = 4000
+) -> Table:
+    """Figure 1: the mean ends at `end`, the variance has `slope` of the printed, goes as N to that power, is bent."""
+    travelled = np.arange(depth + 1.0)
+    variance = slope * depth / 200 * (travelled / depth) ** bend
+    columns = {
+        "travelled": travelled,
+        "mean": end * travelled / depth,
+        "standard_error": np.sqrt(variance / walks),
+        "variance": variance,
+        "printed": travelled / 200,
+        "exact": travelled * 0.00505,
+        "walk_1": np.sin(travelled / 20),
+        "walk_2": np.cos(travelled / 20) - 1,
+    }
+    others = {f"variance_{n}": slope / 200 * (n / 100) ** power for n in (25, 50, 200, 400)}
+    facts = {"width": 100.0, "depth": float(depth), "walks": float(walks), "gain": 1.005013, "seed": 0.0}
+    return Table(columns, facts | others, {key: words for key, words in MADE.items() if key != "scale"})
+
+
+def gains(
+    off: float = 0.0, tanh: Callable[[float], float] = lambda width: 1.2, wide: tuple[float, float, float] = (1, 1, 7)
+) -> Table:
+    """Figure 2: the simulated g of linear and ReLU are a share `off` above the printed; each serves over `wide` %."""
+    rows = []
+    for name, centre, percent in zip(("linear", "relu", "tanh"), (1.005, 1.43, 1.14), wide, strict=True):
+        for width in (10.0, 20.0, 50.0, 100.0, 200.0, 500.0):
+            printed = np.nan if name == "tanh" else centre
+            best = tanh(width) if name == "tanh" else centre * (1 + off)
+            rows.append(("best", name, width, best, 0.001, np.nan, np.nan, printed, printed))
+        for mean in np.linspace(-4, 4, 9):
+            g = centre * (1 + percent / 200 * mean)
+            rows.append(("mean", name, 100.0, g, np.nan, mean, 0.1, np.nan if name == "tanh" else centre, centre))
+    names = ("panel", "activation", "width", "gain", "gain_error", "mean", "mean_error", "printed", "ours")
+    columns = {name: np.array(cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)}
+    facts = {"width": 100.0, "depth": 200.0, "walks_best": 200.0, "walks_mean": 400.0, "seed": 0.0}
+    return Table(columns, facts, {key: words for key, words in MADE.items() if key != "scale"})
+
+
+def trained(
+    figure: str,
+    error: Error,
+    *,
+    data: str = "mnist",
+    examples: int = 60_000,
+    epochs: int = 500,
+    constant: float = 0.9,
+    by_epoch: bool = False,
+    made: dict[str, str] = MADE,
+    **grid: object,
+) -> Table:
+    """A table of runs: `error` gives that of each from its settings, None for one that diverged in its last epoch."""
+    every = {
+        "activation": ["tanh"],
+        "depth": [4],
+        "gain": [1.1],
+        "rate_in": [0.01],
+        "rate_out": [0.01],
+        "weights": ["gaussian"],
+        "width": [{"fig4c": 249}.get(figure, 100)],
+    } | grid
+    task = "reconstruct" if figure == "fig4b" else "classify"
+    rows = []
+    for values in itertools.product(*every.values()):
+        settings = dict(zip(every, values, strict=True))
+        last = error(**settings)
+        for epoch in range(1, epochs + 1) if by_epoch else [epochs]:
+            at = constant if by_epoch and epoch < epochs else np.nan if last is None else last
+            rows.append(_row(settings, task, data, examples, epoch, constant, at, last is None, PARAMS[figure]))
+    return Table({name: np.array([row[name] for row in rows]) for name in rows[0]}, {}, made)
+
+
+def _row(settings, task, data, examples, epoch, constant, error, diverged, params) -> dict[str, object]:
+    mistakes = round(error * examples) if task == "classify" and error == error else np.nan
+    return settings | {
+        "data": data,
+        "train_examples": examples,
+        "test_examples": 10_000,
+        "task": task,
+        "params": params,
+        "seed": 0,
+        "status": "diverged" if diverged else "done",
+        "diverged": epoch if diverged else np.nan,
+        "epoch": epoch,
+        "clipped": 0,
+        "seconds": 1.0,
+        "train_error": error,
+        "train_mistakes": mistakes,
+        "train_loss": error,
+        "test_error": error,
+        "test_mistakes": mistakes,
+        "test_loss": error,
+        "lowest_error": error,
+        "constant_error": constant,
+    }
+
+
+TANH, RELU = [0.9, 1.0, 1.1, 1.2, 1.4, 1.6], [1.0, 1.2, 1.4, 1.5, 1.55, 1.8]
+
+
+def by_gain(tanh: float = 1.2, relu: float = 1.5, least: float = 0.001, slope: float = 0.1, **more: object) -> Table:
+    """Figure 3: the best g is that given, with the error `least`; errors grow by `slope` with the distance from it."""
+    depths = [4, 16, 64]
+    parts = [
+        trained(
+            "fig3",
+            lambda gain, best=best, **_: least + slope * abs(gain - best),
+            activation=[name],
+            depth=depths,
+            gain=g,
+            **more,
+        )
+        for name, best, g in (("tanh", tanh, TANH), ("relu", relu, RELU))
+    ]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns}
+    return Table(columns, {}, parts[0].made)
+
+
+def by_depth(figure: str, errors: dict[int, float | None], schedule: float = 4.0, **more: object) -> Table:
+    """Figure 4A, 4B or 4D: the least error of each depth; with equal rates it is `schedule` times as large."""
+
+    def error(depth: int, rate_in: float, rate_out: float, **_: object) -> float | None:
+        found = errors[depth]
+        return found if found is None or rate_in != rate_out else found * schedule
+
+    gains = {"fig4d": [1.1, 1.25]}.get(figure, [1.05, 1.2])
+    settings = {"depth": list(errors), "gain": gains, "rate_in": [0.01, 0.1], "rate_out": [0.01, 0.1]}
+    return trained(figure, error, **settings | more)
+
+
+def by_epoch(
+    mistakes: float, schedule: float = 4.0, epochs: int = 500, examples: int = 60_000, **more: object
+) -> Table:
+    """Figure 4C: the best run from Gaussian weights ends with so many mistakes, with equal rates `schedule` times."""
+
+    def error(rate_in: float, rate_out: float, **_: object) -> float:
+        return mistakes / examples * (schedule if rate_in == rate_out else 1)
+
+    settings = {"depth": [1000], "gain": [1.05], "rate_in": [0.001, 0.01], "rate_out": [0.001, 0.01]}
+    return trained("fig4c", error, epochs=epochs, examples=examples, by_epoch=True, **settings | more)

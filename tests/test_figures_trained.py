@@ -1,0 +1,626 @@
+"""Figures 3 and 4: the tables of sweeps, the numbers that bear on the claims, and the pictures drawn from them."""
+
+import itertools
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.lines import Line2D
+from typer.testing import CliRunner
+
+from gradwalk import cli, data, figures
+from gradwalk.cli import reproduce
+from gradwalk.data import Dataset
+from gradwalk.figures import curves, error_axis, fig3, fig4a, fig4b, fig4c, fig4d, outcomes, table, trained
+from gradwalk.figures.table import Table
+from gradwalk.sweep import Result, Spec, Store, SweepSummary
+from gradwalk.train import Epoch, Run, depth_rates
+
+EXAMPLES = 1000  # of digits, on which every synthetic run is said to have trained
+LOADED = {("digits", EXAMPLES, "dimension"): data.load("digits", examples=EXAMPLES)}
+HELD_OUT = len(next(iter(LOADED.values())).test)
+
+
+def result(errors: Iterable[float], diverged: int | None = None, status: str = "done", **settings: object) -> Result:
+    """A run that made so many mistakes after each epoch (or, in reconstruction, had such errors)."""
+    run = Run(**{"data": "digits", "examples": EXAMPLES, "params": 2e4, "rate_in": 0.1, "rate_out": 0.1} | settings)
+    classify = run.task == "classify"
+    epochs = tuple(
+        Epoch(place, error / EXAMPLES, round(error), error / EXAMPLES, round(error) // 5, 1, 2.0)
+        if classify
+        else Epoch(place, error, 0, 2 * error, 0, 1, 2.0)
+        for place, error in enumerate(errors, 1)
+    )
+    how = status if diverged is None else "diverged"
+    return Result(run, "", how, epochs, diverged, train_examples=EXAMPLES, test_examples=HELD_OUT)
+
+
+def by_run(*found: Result) -> Table:
+    return trained.by_run(found, LOADED)
+
+
+def runs(mistakes: Callable[..., float | None], **grid: list) -> list[Result]:
+    """A run for each combination, with the mistakes of the function; None for one that diverged in its first epoch."""
+    found = []
+    for values in itertools.product(*grid.values()):
+        settings = dict(zip(grid, values, strict=True))
+        count = mistakes(**settings)
+        found.append(result([], diverged=1, **settings) if count is None else result([count], **settings))
+    return found
+
+
+def points(panel: Axes) -> list[tuple[float, float, str]]:
+    """All that is drawn with a marker: x, y and colour."""
+    return [
+        (round(float(x), 6), round(float(y), 9), to_hex(line.get_color()))
+        for line in marked(panel)
+        for x, y in line.get_xydata()
+    ]
+
+
+def marked(panel: Axes) -> list[Line2D]:
+    return [line for line in panel.get_lines() if line.get_marker() not in ("None", "", None)]
+
+
+def guides(panel: Axes) -> dict[str, float]:
+    """The dotted lines across the panel, by the names beside them."""
+    levels = [float(line.get_ydata()[0]) for line in panel.get_lines() if line.get_linestyle() == ":"]
+    named = {text.get_text(): text.xy[1] for text in panel.texts if re.match("0 mistakes|diverged", text.get_text())}
+    assert not named or sorted(named.values()) == sorted(levels)
+    return named
+
+
+# Tables
+
+
+def test_a_row_a_run_says_how_it_ended() -> None:
+    shown = by_run(
+        result([50, 20, 30], depth=4, gain=1.1, seed=3),
+        result([50, 40], diverged=3, depth=8, gain=1.2),
+        result([], status="failed", depth=8, gain=1.3),
+    )
+    assert shown["status"].tolist() == ["done", "diverged", "failed"]
+    np.testing.assert_array_equal(shown["train_error"], [0.03, np.nan, np.nan])
+    np.testing.assert_array_equal(shown["train_mistakes"], [30, np.nan, np.nan])
+    np.testing.assert_array_equal(shown["test_error"], [6 / HELD_OUT, np.nan, np.nan])
+    np.testing.assert_array_equal(shown["lowest_error"], [0.02, 0.04, np.nan])
+    np.testing.assert_array_equal(shown["diverged"], [np.nan, 3, np.nan])
+    np.testing.assert_array_equal(shown["epoch"], [3, 2, 0])
+    np.testing.assert_array_equal(shown["clipped"], [3, 2, 0])
+    np.testing.assert_array_equal(shown["depth"], [4, 8, 8])
+    np.testing.assert_array_equal(shown["gain"], [1.1, 1.2, 1.3])
+    np.testing.assert_array_equal(shown["seed"], [3, 0, 0])
+    assert shown["width"][0] == result([], depth=4).run.architecture(next(iter(LOADED.values()))).widths[1]
+
+
+def test_a_reconstruction_has_an_error_and_no_mistakes() -> None:
+    shown = by_run(result([0.5, 0.25], task="reconstruct", depth=4, gain=1.1))
+    assert (shown["train_error"][0], shown["test_error"][0], shown["lowest_error"][0]) == (0.25, 0.5, 0.25)
+    assert np.isnan(shown["train_mistakes"][0])
+
+
+def test_a_gain_that_was_left_to_us_is_told() -> None:
+    shown = by_run(result([5], depth=4, activation="relu"))
+    run = result([], depth=4, activation="relu").run
+    assert shown["gain"][0] == run.gains(run.architecture(next(iter(LOADED.values()))).widths).between > 1.4
+
+
+def test_a_row_an_epoch_ends_where_the_run_diverged() -> None:
+    found = [result([9, 4], depth=4, gain=1.0), result([8], diverged=2, depth=4, gain=1.1)]
+    shown = trained.by_epoch(found, LOADED)
+    np.testing.assert_array_equal(shown["epoch"], [1, 2, 1, 2])
+    np.testing.assert_array_equal(shown["train_error"], [0.009, 0.004, 0.008, np.nan])
+    assert shown["status"].tolist() == ["done", "done", "diverged", "diverged"]
+
+
+def test_the_error_of_a_constant_answer_stands_beside_the_others() -> None:
+    split = next(iter(LOADED.values())).train
+    shown = by_run(result([5], depth=4, gain=1.0), result([0.5], task="reconstruct", depth=4, gain=1.0))
+    mistakes = min(int((split.labels != label).sum()) for label in range(10))
+    moving = int((split.frames.std(axis=0) > 0).sum())  # pixels that are the same everywhere have no variance
+    np.testing.assert_allclose(shown["constant_error"], [mistakes / EXAMPLES, moving / 64], rtol=1e-5)
+
+
+# Numbers
+
+
+def test_the_mean_over_g_leaves_diverged_runs_out_and_counts_them() -> None:
+    shown = by_run(
+        *runs(lambda gain, **_: {1.0: 10, 1.1: 30, 1.2: None}[gain], depth=[4], gain=[1.0, 1.1, 1.2]),
+        *runs(lambda **_: None, depth=[8], gain=[1.0, 1.1]),
+    )
+    mean = outcomes.averages(shown)
+    np.testing.assert_array_equal(mean["depth"], [4, 8])
+    np.testing.assert_allclose(mean["train_error"], [0.02, np.nan])
+    np.testing.assert_array_equal(mean["runs"], [3, 2])
+    np.testing.assert_array_equal(mean["diverged"], [1, 2])
+    assert len(outcomes.dependable(mean)["depth"]) == 0
+
+
+def test_of_equal_errors_the_smaller_loss_is_the_best_and_diverged_runs_never_are() -> None:
+    shown = by_run(*(result([5], depth=4, gain=gain) for gain in (1.0, 1.1, 1.2)), result([], 1, depth=4, gain=1.3))
+    shown.columns["train_loss"][:3] = [0.3, 0.1, 0.2]
+    assert outcomes.best(shown)["gain"][0] == 1.1
+    assert outcomes.best(outcomes.select(shown, shown["gain"] == 1.3)) is None
+
+
+def test_no_mistakes_count_as_half_a_mistake_in_a_ratio() -> None:
+    assert outcomes.ratio(0.0, 0.0, 100) == 1
+    assert outcomes.ratio(0.02, 0.0, 100) == 4
+    assert outcomes.ratio(0.5, 0.25, None) == 2
+    assert np.isnan(outcomes.ratio(np.nan, 0.1, 100))
+
+
+@pytest.fixture(scope="module")
+def gains() -> Table:
+    """tanh is best at 1.2 for D = 4 and at 1.5 for D = 16; ReLU at 1.4. D = 16 diverges at g = 1.8 and the large rate.
+
+    The small rate makes 100 mistakes more, and tanh at its best with D = 4 makes none.
+    """
+
+    def mistakes(activation: str, depth: int, gain: float, rate_in: float) -> float | None:
+        if depth == 16 and gain == 1.8 and rate_in == 0.1:
+            return None
+        middle = 1.4 if activation == "relu" else 1.2 if depth == 4 else 1.5
+        least = 0 if (activation, depth) == ("tanh", 4) else depth
+        return least + 1000 * abs(gain - middle) + 100 * (rate_in < 0.1)
+
+    grid = {"activation": ["relu", "tanh"], "depth": [16, 4], "gain": [1.0, 1.2, 1.4, 1.5, 1.8], "rate_in": [0.1, 0.01]}
+    return by_run(*runs(mistakes, **grid), result([], status="failed", depth=4, gain=1.0))
+
+
+def test_figure_3_finds_the_best_gain_of_each_depth(gains: Table) -> None:
+    found = fig3.claims(gains)
+    assert (found["tanh_4_best_gain"], found["tanh_16_best_gain"]) == (1.2, 1.5)
+    assert (found["relu_4_best_gain"], found["relu_16_best_gain"]) == (1.4, 1.4)
+    assert (found["tanh_4_error"], found["tanh_16_error"]) == (0, 0.016)
+    assert (found["tanh_in_range"], found["relu_in_range"]) == (0.5, 1.0)
+    assert found["tanh_4_error_at_1"] == 0.2
+    assert found["tanh_4_ratio_at_1"] == 400  # of half a mistake
+    assert found["relu_16_ratio_at_1"] == pytest.approx(416 / 16)
+    # Within 1.1 to 1.4 there are g = 1.2 and 1.4 at two depths; only D = 4, g = 1.2 gets to 1 %.
+    assert (found["tanh_near_zero"], found["relu_near_zero"]) == (0.25, 0.25)
+
+
+def test_figure_3_says_so_in_words(gains: Table) -> None:
+    said = dict(fig3.summary(gains))
+    assert said["tanh, D = 4: best g"] == "1.2: 0.00 % (0 mistakes)"
+    assert said["tanh, D = 4: at g = 1"] == "20.00 % (200 mistakes)"
+    assert said["ReLU: best g in 1.4 to 1.55"] == "100 % of depths"
+    assert said["runs"] == "41: 38 done, 2 diverged, 1 failed"
+    assert said["error of a constant answer"].startswith("8")
+    assert said["data"] == f"digits: 1,000 to train on, {HELD_OUT} held out"
+
+
+@pytest.fixture(scope="module")
+def depths() -> Table:
+    """D = 2 has 10 mistakes on the mean over g, D = 16 has 16, D = 32 has 64 with equal rates and 32 without.
+
+    D = 2 has none with the larger rates, but one g diverges there. At D = 32 both large rates diverge for every g.
+    """
+
+    def mistakes(depth: int, gain: float, rate_in: float, rate_out: float) -> float | None:
+        large = rate_in + rate_out > 0.15
+        if (depth, large) == (2, True):
+            return None if gain == 1.2 else 0
+        if depth == 32 and large:
+            return None
+        best = {2: 10, 16: 16, 32: 64 if rate_in == rate_out else 32}[depth]
+        return best + (5 if gain == 1.2 else -5) + 100 * (depth == 2 and rate_in != rate_out)
+
+    return by_run(*runs(mistakes, depth=[2, 16, 32], gain=[1.05, 1.2], rate_in=[0.01, 0.1], rate_out=[0.01, 0.1]))
+
+
+def test_figure_4_finds_the_best_depth_and_what_the_schedule_is_worth(depths: Table) -> None:
+    found = fig4a.claims(depths)
+    assert [found[f"{depth}_error"] for depth in (2, 16, 32)] == pytest.approx([0.010, 0.016, 0.032])
+    assert [found[f"{depth}_run_error"] for depth in (2, 16, 32)] == pytest.approx([0.0, 0.011, 0.027])
+    assert found["best_depth"] == 2
+    assert found["second_ratio"] == pytest.approx(1.6)
+    assert found["deepest_ratio"] == pytest.approx(3.2)
+    assert (found["equal_rates"], found["unequal_rates"]) == pytest.approx((0.064, 0.032))
+    assert found["schedule_ratio"] == pytest.approx(2)
+    assert found["near_zero"] == pytest.approx(1 / 3)
+
+
+def test_figure_4d_compares_depths_16_and_32(depths: Table) -> None:
+    assert fig4d.claims(depths)["tie_ratio"] == pytest.approx(2)
+    assert ("error of D = 32 over D = 16", "2") in fig4d.summary(depths)
+    shallow = outcomes.select(depths, depths["depth"] < 32)
+    assert np.isnan(fig4d.claims(shallow)["tie_ratio"])
+
+
+def test_figure_4b_compares_the_deepest_with_the_shallowest() -> None:
+    errors = {4: 0.1, 8: 0.05, 16: 0.25}
+    found = [
+        result([errors[depth] * gain], task="reconstruct", depth=depth, gain=gain)
+        for depth in errors
+        for gain in (0.5, 1.5)
+    ]
+    shown = by_run(*found)
+    numbers = fig4b.claims(shown)
+    assert numbers["deep_to_shallow"] == pytest.approx(2.5)
+    assert numbers["best_depth"] == 8
+    assert numbers["deepest_ratio"] == pytest.approx(5)
+    assert "near_zero" not in numbers
+    assert ("error of D = 16 over D = 4", "2.5") in fig4b.summary(shown)
+
+
+@pytest.fixture(scope="module")
+def epochs() -> Table:
+    found = [
+        result([500, 30, 40], depth=1000, params=2e6, gain=1.05, rate_in=0.1, rate_out=0.1),
+        result([400, 60, 20], depth=1000, params=2e6, gain=1.05, rate_in=0.01, rate_out=0.1),
+        result([300, 0, 35], depth=1000, params=2e6, gain=1.05, rate_in=0.01, rate_out=0.01, weights="orthogonal"),
+        result([800], diverged=2, depth=1000, params=2e6, gain=1.05, rate_in=0.1, rate_out=0.01),
+    ]
+    return trained.by_epoch(found, LOADED)
+
+
+def test_figure_4c_counts_the_mistakes_of_the_best_run_at_its_end(epochs: Table) -> None:
+    found = fig4c.claims(epochs)
+    assert (found["best_mistakes"], found["best_error"]) == (20, 0.02)
+    assert (found["best_rate_in"], found["best_rate_out"]) == (0.01, 0.1)
+    assert found["lowest_mistakes"] == 0
+    assert (found["gaussian_mistakes"], found["orthogonal_mistakes"]) == (20, 35)
+    assert found["schedule_ratio"] == pytest.approx(35 / 20)
+    assert (found["depth"], found["width"]) == (1000, epochs["width"][0])
+    said = dict(fig4c.summary(epochs))
+    assert said["best run"] == "2.00 % (20 mistakes)"
+    assert said["runs"] == "4: 3 done, 1 diverged"
+
+
+# Pictures
+
+
+def test_figure_3_shows_every_run_above_and_the_least_below(gains: Table) -> None:
+    panels = fig3.draw(gains).axes
+    assert [panel.get_title() for panel in panels] == ["tanh", "ReLU", "", ""]
+    shades = error_axis.shades([4, 16])
+    for name, upper, lower in zip(("tanh", "relu"), panels[:2], panels[2:], strict=True):
+        rows = outcomes.finished(gains).where(activation=name)
+        assert len(points(upper)) == len(rows["gain"]) == 20
+        for depth in (4, 16):
+            here = outcomes.select(rows, rows["depth"] == depth)
+            shown = {x: y for x, y, colour in points(lower) if colour == shades[depth]}
+            expected = {gain: outcomes.least(same) for (gain,), same in outcomes.groups(here, "gain")}
+            assert shown == pytest.approx({gain: error or 0.0005 for gain, error in expected.items()})
+        assert upper.get_yscale() == lower.get_yscale() == "log"
+        assert lower.get_xlabel() == "g"
+    legend = fig3.draw(gains).legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == ["4", "16"]
+    assert len({line.get_color() for line in legend.get_lines()}) == 2
+
+
+def test_figure_3_marks_what_a_log_axis_cannot_show(gains: Table) -> None:
+    figure = fig3.draw(gains)
+    left, right = figure.axes[:2]
+    assert guides(right) == {"0 mistakes": 0.0005, "diverged": 2.0}
+    dark = error_axis.shades([4, 16])[4]
+    light = error_axis.shades([4, 16])[16]
+    assert {(y, colour) for _, y, colour in points(left) if y in (0.0005, 2.0)} == {(0.0005, dark), (2.0, light)}
+    low, high = left.get_ylim()
+    assert low < 0.0005
+    assert high > 2.0
+
+
+def test_a_picture_without_such_runs_has_no_such_lines() -> None:
+    shown = by_run(*runs(lambda gain, **_: 50 * gain, depth=[4], gain=[1.0, 1.2]))
+    (upper, lower) = fig3.draw(shown).axes
+    assert guides(upper) == guides(lower) == {}
+
+
+def test_all_that_is_drawn_lies_within_the_axes() -> None:
+    few = {"depth": [4, 8], "gain": [1.0, 1.2]}
+    for mistakes in (lambda depth, **_: 0 if depth == 4 else 900, lambda depth, **_: None if depth == 4 else 3):
+        shown = by_run(*runs(mistakes, **few))
+        for panel in (*fig3.draw(shown).axes, *fig4a.draw(shown).axes):
+            low, high = panel.get_ylim()
+            assert all(low < y < high for _, y, _ in points(panel))
+
+
+def test_figure_4_is_log2_against_log10_with_a_colour_and_a_marker_a_rate(depths: Table) -> None:
+    figure = fig4a.draw(depths)
+    (panel,) = figure.axes
+    assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")
+    assert panel.xaxis.get_transform().base == 2
+    assert [text.get_text() for text in panel.get_xticklabels()] == ["2", "16", "32"]
+    assert panel.get_title() == "digits, classification, mean over g = 1.05, 1.2"
+    looks = {(to_hex(line.get_color()), line.get_marker()) for line in marked(panel)}
+    assert looks == set(itertools.product(error_axis.shades([0.01, 0.1]).values(), "os"))
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert [texts[0], *texts[1:3]] == [r"$\lambda_{out}$ (colour)", "0.01", "0.1"]
+    assert [texts[3], *texts[4:6]] == [r"$\lambda_{in}$ (marker)", "0.01", "0.1"]
+
+
+def test_figure_4_draws_the_mean_over_g_and_shows_what_diverged(depths: Table) -> None:
+    (panel,) = fig4a.draw(depths).axes
+    assert guides(panel) == {"0 mistakes": 0.0005, "diverged": 2.0}
+    heights = sorted(y for _, y, _ in points(panel))
+    assert heights == pytest.approx(sorted([0.0005, 0.01, 0.11, 0.11, *[0.016] * 4, 0.064, 0.032, 0.032, 2.0]))
+    hollow = [line for line in marked(panel) if line.get_markerfacecolor() == "none" and len(line.get_xdata())]
+    assert [line.get_ydata().tolist() for line in hollow] == [
+        [0.0005]
+    ]  # D = 2 at the large rates, where one g diverged
+    assert "hollow: some\ng diverged" in [text.get_text() for text in fig4a.draw(depths).legends[0].get_texts()]
+
+
+def test_figure_4b_names_its_unit() -> None:
+    shown = by_run(result([0.5], task="reconstruct", depth=4, gain=1.1), result([], 1, task="reconstruct", depth=8))
+    (panel,) = fig4b.draw(shown).axes
+    assert panel.get_ylabel() == "training error (mean squared error)"
+    assert guides(panel) == {"diverged,\nor > 10": 2.0}
+
+
+def test_a_reconstruction_error_that_is_absurd_lies_with_the_diverged() -> None:
+    errors = {4: 1, 8: 8, 16: 130}
+    shown = by_run(*(result([errors[depth]], task="reconstruct", depth=depth, gain=1.1) for depth in errors))
+    (panel,) = fig4b.draw(shown).axes
+    assert sorted(y for _, y, _ in points(panel)) == [1, 8, 16]
+    assert guides(panel) == {"diverged,\nor > 10": 16}
+
+
+def test_figure_4c_draws_a_curve_a_run_that_ends_above_where_it_diverged(epochs: Table) -> None:
+    figure = fig4c.draw(epochs)
+    (panel,) = figure.axes
+    assert guides(panel) == {"0 mistakes": 0.0005, "diverged": 2.0}
+    drawn = sorted(line.get_xydata().tolist() for line in marked(panel))
+    assert drawn == sorted(
+        [
+            [[1, 0.5], [2, 0.03], [3, 0.04]],
+            [[1, 0.4], [2, 0.06], [3, 0.02]],
+            [[1, 0.3], [2, 0.0005], [3, 0.035]],
+            [[1, 0.8], [2, 2.0]],
+        ]
+    )
+    styles = [line.get_linestyle() for line in marked(panel)]
+    assert sorted(styles) == ["-", "-", "-", "--"]  # the orthogonal run is dashed
+    assert (panel.get_xscale(), panel.get_yscale(), panel.get_xlabel()) == ("linear", "log", "epoch")
+
+
+@pytest.mark.parametrize(("module", "name"), [(fig3, "gains"), (fig4a, "depths"), (fig4c, "epochs"), (fig4d, "depths")])
+def test_a_trained_figure_redraws_from_its_csv_alone(module, name: str, tmp_path: Path, request) -> None:
+    computed = request.getfixturevalue(name)
+    table.write(computed, tmp_path / "data.csv")
+    again = table.read(tmp_path / "data.csv")
+    for column in computed.columns:
+        np.testing.assert_array_equal(again[column], computed[column])
+    assert [points(panel) for panel in module.draw(again).axes] == [
+        points(panel) for panel in module.draw(computed).axes
+    ]
+    assert module.summary(again) == module.summary(computed)
+    assert module.claims(again) == pytest.approx(module.claims(computed), nan_ok=True)
+
+
+# Curves of `gradwalk train`
+
+
+def test_curves_show_both_errors_on_a_log_axis() -> None:
+    one = result([50, 0], depth=4).epochs
+    figure = curves.draw_curves({"a": one, "b": one[:1]}, examples=(EXAMPLES, HELD_OUT), diverged={"b": 2})
+    left, right = figure.axes
+    assert [left.get_title(), right.get_title()] == ["training error", "held-out error"]
+    assert [line.get_ydata().tolist() for line in marked(left)] == [[0.05, 0.0005], [0.05, 2.0]]
+    assert marked(right)[0].get_ydata()[0] == pytest.approx(10 / HELD_OUT)
+    assert guides(right) == {"0 mistakes": 0.0005, "diverged": 2.0}
+    assert (left.get_yscale(), left.get_xlabel(), left.get_ylabel()) == ("log", "epoch", "error (share of examples)")
+    assert [text.get_text() for text in right.get_legend().get_texts()] == ["a", "b"]
+
+
+def test_without_the_number_of_examples_the_losses_are_drawn() -> None:
+    figure = curves.draw_curves({"a": result([0.5, 0.25], task="reconstruct", depth=4).epochs})
+    left, right = figure.axes
+    assert marked(left)[0].get_ydata().tolist() == [0.5, 0.25]
+    assert marked(right)[0].get_ydata().tolist() == [1.0, 0.5]
+    assert left.get_ylabel() == "loss"
+    assert right.get_legend() is None
+
+
+def test_many_curves_have_their_legend_beside_them() -> None:
+    figure = curves.draw_curves({str(place): result([5, 4], depth=4).epochs for place in range(7)})
+    assert len(figure.legends[0].get_texts()) == 7
+
+
+def test_rates_are_drawn_back_from_the_output_layer() -> None:
+    (panel,) = curves.draw_rates({f"D = {depth}": depth_rates(depth, 1e-4, 1e-2, 8) for depth in (4, 8)}).axes
+    shallow, deep = panel.get_lines()
+    np.testing.assert_allclose(shallow.get_xydata(), deep.get_xydata()[-4:])
+    np.testing.assert_allclose(deep.get_xydata()[[0, -1]], [[7, 1e-4], [0, 1e-2]])
+    assert panel.get_yscale() == "log"
+    assert panel.xaxis_inverted()
+
+
+def test_depths_look_the_same_in_all_panels_and_are_all_in_the_legend() -> None:
+    shallow = runs(lambda **_: 50, activation=["tanh"], depth=[2, 4], gain=[1.0, 1.1])
+    deep = runs(lambda **_: 60, activation=["relu"], depth=[4, 8], gain=[1.0, 1.1])
+    figure = fig3.draw(by_run(*shallow, *deep))
+    shades = error_axis.shades([2, 4, 8])
+    for lower, depths in ((figure.axes[2], (2, 4)), (figure.axes[3], (4, 8))):
+        assert {colour for *_, colour in points(lower)} == {shades[depth] for depth in depths}
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["2", "4", "8"]
+
+
+# Specs
+
+
+@pytest.mark.parametrize(("name", "scale"), list(itertools.product(figures.TRAINED, trained.SCALES)))
+def test_every_spec_loads_and_its_networks_can_be_built(name: str, scale: str) -> None:
+    spec = Spec.load(trained.spec_text(name, scale))
+    assert spec.name == f"Figure {name[3:].upper()}, {scale}"
+    width, classes = (1800, 61) if name == "fig4d" else (64, 10) if scale == "smoke" else (784, 10)
+    frames = np.zeros((1, width), np.float32)
+    split = data.Examples(frames, np.zeros(1, np.int64))
+    empty = Dataset(name, split, split, classes, "")
+    for run in {run.stacks_with(): run for run in spec.runs()}.values():
+        assert len(run.architecture(empty).widths) == run.depth + 1
+
+
+def grid(name: str, scale: str, *keys: str) -> list[set]:
+    found = Spec.load(trained.spec_text(name, scale)).runs()
+    return [{getattr(run, key) for run in found} for key in keys]
+
+
+@pytest.mark.parametrize("name", figures.TRAINED)
+def test_the_papers_grid_is_what_the_paper_gives(name: str) -> None:
+    examples, batch, epochs, decay = grid(name, "paper", "examples", "batch", "epochs", "decay")
+    assert (examples, batch, epochs, decay) == ({None}, {100}, {500}, {0.995})
+    params, depth, gain, activation = grid(name, "paper", "params", "depth", "gain", "activation")
+    assert params == {{"fig4b": 16e6, "fig4c": 62e6}.get(name, 4e6)}
+    assert grid(name, "paper", "rate_in") == grid(name, "paper", "rate_out")
+    assert activation == ({"tanh", "relu"} if name == "fig3" else {"tanh"})
+    given = {"fig4a": {1.05, 1.1, 1.15, 1.2}, "fig4c": {1.05}, "fig4d": {1.1, 1.15, 1.2, 1.25}}
+    assert gain == given.get(name, given["fig4a"]) or name == "fig3"
+    assert {"fig3": {4, 512}, "fig4a": {2, 16, 32}, "fig4b": {4, 128}, "fig4c": {1000}, "fig4d": {16, 32}}[
+        name
+    ] <= depth
+    count = len(Spec.load(trained.spec_text(name, "paper")).runs()) / len(activation)
+    assert 300 <= count <= 1000 or name == "fig4c"
+
+
+@pytest.mark.parametrize("name", figures.TRAINED)
+def test_the_laptops_grid_keeps_the_shape_of_the_experiment(name: str) -> None:
+    examples, task, data_name, activation = grid(name, "laptop", "examples", "task", "data", "activation")
+    assert examples == {10_000}
+    assert (task, data_name, activation) == tuple(grid(name, "paper", "task", "data", "activation"))
+    for smaller in ("params", "epochs"):
+        assert max(grid(name, "laptop", smaller)[0]) < max(grid(name, "paper", smaller)[0])
+    depth, gain, rate_in, rate_out = grid(name, "laptop", "depth", "gain", "rate_in", "rate_out")
+    assert len(rate_in | rate_out) > 1
+    if name == "fig4c":
+        assert depth == {1000}
+    else:
+        assert len(depth) >= 3
+        assert max(depth) >= 64
+        assert {1.0, 1.4} <= gain if name == "fig3" else gain == grid(name, "paper", "gain")[0]
+
+
+# The command line
+
+
+def run(*arguments: str) -> tuple[str, str]:
+    done = CliRunner().invoke(cli.app(), ["reproduce", *arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout, done.stderr
+
+
+def test_a_spec_is_printed_as_it_is_and_runs_when_changed(tmp_path: Path) -> None:
+    printed, _ = run("fig4a", "--print-spec")
+    assert printed == trained.spec_text("fig4a", "smoke")
+    changed = printed.replace("depth = [2, 4, 16]", "depth = [2, 3]").replace("epochs = 4", "epochs = 1")
+    (tmp_path / "mine.toml").write_text(changed)
+    run("fig4a", "--spec", str(tmp_path / "mine.toml"), "--out", str(tmp_path), "--seed", "5")
+    shown = table.read(tmp_path / "fig4a.csv")
+    assert set(shown["depth"]) == {2, 3}
+    assert set(shown["seed"]) == {5}
+    assert Store(tmp_path / "sweeps" / "fig4a-mine").counts()["done"] == len(shown["depth"])
+
+
+def test_smoke_runs_from_end_to_end_and_redraws_without_a_sweep(tmp_path: Path, monkeypatch) -> None:
+    printed, _ = run("fig3", "--scale", "smoke", "--out", str(tmp_path))
+    assert re.search(r"tanh, D = 4: best g +1\.\d", printed)
+    results = Store(tmp_path / "sweeps" / "fig3-smoke").results()
+    shown = table.read(tmp_path / "fig3.csv")
+    assert len(results) == len(shown["depth"]) == len(Spec.load(trained.spec_text("fig3", "smoke")).runs())
+    np.testing.assert_array_equal(shown["train_mistakes"], [each.epochs[-1].train_mistakes for each in results])
+    before = (tmp_path / "fig3.png").read_bytes()
+    (tmp_path / "fig3.png").unlink()
+    shutil.rmtree(tmp_path / "sweeps")
+    monkeypatch.setitem(sys.modules, "gradwalk.sweep", None)  # an import of it fails
+    again, _ = run("fig3", "--out", str(tmp_path), "--redraw")
+    assert again == printed
+    assert (tmp_path / "fig3.png").read_bytes() == before
+
+
+def test_a_second_call_trains_nothing_again(tmp_path: Path, monkeypatch) -> None:
+    small = 'data = "digits"\nexamples = 200\nepochs = 1\nparams = 2e4\ndepth = [2, 4]\ngain = 1.1'
+    (tmp_path / "small.toml").write_text(small)
+    arguments = ("fig4a", "--spec", str(tmp_path / "small.toml"), "--out", str(tmp_path))
+    first, _ = run(*arguments)
+    monkeypatch.setattr("gradwalk.sweep.engine.train", None)
+    assert run(*arguments)[0] == first
+
+
+@pytest.fixture
+def without(monkeypatch) -> Callable[[str], None]:
+    """Makes a data set one that cannot be had."""
+    whole = data.load
+
+    def hide(name: str) -> None:
+        def load(asked: str, **options: object) -> Dataset:
+            if asked == name:
+                raise FileNotFoundError(f"data: {name} is nowhere; here is how to get it")
+            return whole(asked, **options)
+
+        monkeypatch.setattr(data, "load", load)
+
+    return hide
+
+
+def test_without_mnist_digits_are_used_and_it_is_said(tmp_path: Path, without) -> None:
+    without("mnist")
+    small = 'data = "mnist"\nexamples = 200\nepochs = 1\nparams = 2e4\ndepth = [2, 4]\ngain = 1.1'
+    (tmp_path / "small.toml").write_text(small)
+    printed, complaint = run("fig4a", "--spec", str(tmp_path / "small.toml"), "--out", str(tmp_path))
+    assert complaint.startswith("gradwalk: fig4a: mnist cannot be had, digits take its place (data: mnist is nowhere")
+    assert re.search(r"data +digits: 200 to train on", printed)
+
+
+def test_without_timit_all_goes_on_and_figure_4d_alone_does_not(tmp_path: Path, without, monkeypatch, capsys) -> None:
+    without("timit")
+    monkeypatch.setattr(figures, "NAMES", ("fig4d",))
+    printed, complaint = run("--out", str(tmp_path))
+    assert complaint == "gradwalk: fig4d is left out: data: timit is nowhere; here is how to get it\n"
+    assert printed == ""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["reproduce", "fig4d", "--out", str(tmp_path)])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "gradwalk: data: timit is nowhere; here is how to get it\n"
+
+
+def test_a_run_that_failed_is_told(tmp_path: Path, monkeypatch) -> None:
+    small = 'data = "digits"\nexamples = 200\nepochs = 1\nparams = 2e4\ndepth = [2, 4]\ngain = 1.1'
+    (tmp_path / "small.toml").write_text(small)
+    whole = reproduce._swept
+
+    def swept(*arguments: object) -> SweepSummary:
+        found = whole(*arguments)
+        found.results[0] = replace(found.results[0], status="failed", error="no memory")
+        return found
+
+    def all_failed(found: SweepSummary) -> SweepSummary:
+        return replace(found, results=[replace(each, status="failed", error="no memory") for each in found.results])
+
+    monkeypatch.setattr(reproduce, "_swept", swept)
+    printed, complaint = run("fig4a", "--spec", str(tmp_path / "small.toml"), "--out", str(tmp_path))
+    assert complaint == "gradwalk: fig4a: 1 runs failed and are not drawn (no memory)\n"
+    assert re.search(r"runs +2: 1 done, 1 failed", printed)
+    monkeypatch.setattr(reproduce, "_swept", lambda *arguments: all_failed(whole(*arguments)))
+    with pytest.raises(ValueError, match=r"^reproduce: all runs of fig4a failed \(no memory\)$"):
+        run("fig4a", "--spec", str(tmp_path / "small.toml"), "--out", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("fig3 --scale big", 'reproduce: scale must be "smoke" or "laptop" or "paper", got scale=\'big\''),
+        ("fig1 --print-spec", "reproduce: fig1 have no spec: they are simulated"),
+        ("fig1 --spec a.toml", "reproduce: --spec is for one of fig3, fig4a, fig4b, fig4c, fig4d, got fig1"),
+        ("fig3 fig4a --spec a.toml", "got fig3 fig4a"),
+        ("fig3 --spec nowhere.toml", "nowhere.toml"),
+    ],
+)
+def test_bad_input_to_reproduce_is_one_line(capsys, tmp_path: Path, monkeypatch, arguments: str, sentence: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["reproduce", *arguments.split()])
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (2, "")
+    assert sentence in err
+    assert err.count("\n") == 1

@@ -1,0 +1,548 @@
+"""A spec spans its runs, the store keeps what came out, and what is wrong is said in a sentence with nothing lost."""
+
+import csv
+import json
+import math
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import pairwise, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("pydantic")
+
+from gradwalk import cli
+from gradwalk.data import load
+from gradwalk.sweep import Spec, Store, engine, run_sweep, schema, session, table
+from gradwalk.sweep.interrupt import Interrupts
+from gradwalk.sweep.plan import plan
+from gradwalk.sweep.plot import plot
+from gradwalk.sweep.spec import KEYS
+from gradwalk.sweep.stacks import epoch_flops, jobs
+from gradwalk.sweep.store import CHECKPOINTS
+from gradwalk.sweep.writer import Ending, Writer
+from gradwalk.train import Epoch, Run, train
+
+SMALL = """
+data = "digits"
+examples = 100
+params = 2e3
+depth = [3, 4]
+gain = [1.0, 1.2]
+rate_in = 1e-3
+epochs = 2
+"""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """The folder of a sweep of 5 runs, one of which diverged, and its summary."""
+    folder = tmp_path_factory.mktemp("small")
+    tables = '[[runs]]\n[[runs]]\ndepth = 3\ngain = 1.0\nrate_in = 1e38\nrate_out = 1e38\nclip = "none"\n'
+    return run_sweep(Spec.load(SMALL + tables), folder)
+
+
+def numbers(result):
+    """What a result says that no clock has a part in."""
+    return result.status, result.diverged, tuple(replace(each, seconds=0.0) for each in result.epochs)
+
+
+# The spec
+
+
+def test_a_grid_is_the_product_of_its_lists_and_the_last_key_varies_fastest():
+    runs = Spec.load(SMALL).runs()
+    assert [(run.depth, run.gain) for run in runs] == list(product((3, 4), (1.0, 1.2)))
+    assert {run.epochs for run in runs} == {2}
+
+
+def test_each_table_is_a_grid_of_its_own_and_a_run_named_twice_is_run_once():
+    spec = Spec.load(
+        SMALL + "[[runs]]\nactivation = 'tanh'\n[[runs]]\nactivation = ['relu', 'tanh']\ngain = [1.2, 1.4]"
+    )
+    found = {(run.activation, run.depth, run.gain) for run in spec.runs()}
+    assert found == set(product(["tanh"], (3, 4), (1.0, 1.2, 1.4))) | set(product(["relu"], (3, 4), (1.2, 1.4)))
+    assert (len(spec.runs()), spec.count) == (10, 12)
+
+
+def test_deepest_is_the_greatest_depth_of_all_tables_unless_it_is_set():
+    spec = Spec.load(SMALL + "[[runs]]\ndepth = 3\n[[runs]]\ndepth = 5\n[[runs]]\ndepth = 3\ndeepest = 9\n")
+    assert [run.deepest for run in spec.runs()] == [5, 5, None, None, 9, 9]
+
+
+def test_specs_of_other_depths_share_the_runs_that_the_greatest_depth_does_not_change():
+    data = load("digits", examples=100)
+    shallow, deep = (Spec.load(SMALL, [f"depth={depths}", "rate_in=0.01"]).runs() for depths in ([3, 4], [3, 9]))
+    assert shallow[0].identity(data) == deep[0].identity(data)
+    shallow, deep = (Spec.load(SMALL, [f"depth={depths}"]).runs() for depths in ([3, 4], [3, 9]))
+    assert shallow[0].identity(data) != deep[0].identity(data)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SMALL,
+        'name = "a \\"b\\" ü"\nclip = "none"\ngain = ["none", 1.1]\nscale = "none"\nstop_at_zero = true\nparams = 1e16',
+        SMALL + '[[runs]]\n[[runs]]\nactivation = "leaky_relu(0.2)"\nseed = [0, 9223372036854775807]\n',
+    ],
+)
+def test_a_spec_prints_as_toml_that_loads_as_the_same_spec(text):
+    spec = Spec.load(text)
+    assert Spec.load(spec.toml()) == spec
+    assert Spec.load(spec.toml()).runs() == spec.runs()
+
+
+def test_none_is_what_a_run_has_by_that_name():
+    (run,) = Spec.load('clip = "none"\ngain = "none"\nscale = "none"').runs()
+    assert (run.clip, run.gain, run.scale) == (None, None, "none")
+
+
+def test_settings_given_beside_a_spec_prevail_over_its_tables():
+    spec = Spec.load(
+        SMALL + "[[runs]]\ngain = 1.3\nepochs = 9\n", ["epochs=3", "gain=[1.1]", "data=mnist", "clip=none"]
+    )
+    assert {(run.epochs, run.gain, run.data, run.clip) for run in spec.runs()} == {(3, 1.1, "mnist", None)}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("depht = 3", "depht is no setting; did you mean depth?"),
+        ("colour = 3", f"colour is no setting; there are {', '.join(KEYS)}"),
+        ("[[run]]\ndepth = 3", "run is no setting; did you mean runs?"),
+        ("[[runs]]\ndepht = 3", "depht is no setting; did you mean depth?"),
+        ("[runs]\ndepth = 3", "runs must be tables, each under a line [[runs]]"),
+        ("depth = 1", "depth must be greater than or equal to 2, got depth=1"),
+        ("depth = [4, 1]", "depth must be greater than or equal to 2, got depth=1"),
+        ("depth = true", "depth must not be true or false, got depth=true"),
+        ("gain = []", "gain must have at least one value, got gain=[]"),
+        ("gain = [[1.0], [1.1]]", "gain must be a valid number, got gain=[1.0]"),
+        ('task = "sing"', "task must be 'classify' or 'reconstruct', got task='sing'"),
+        ('data = "mnits"', 'data must be "mnist" or "fashion_mnist" or "digits" or "timit", got data=\'mnits\''),
+        ("depth = 8\ndeepest = 4", "deepest must be at least the depth 8, got deepest=4"),
+        ("name = 3", "name must be a line of text, got name=3"),
+        ("depth = ", "not TOML: Invalid value (at end of document)"),
+        ("seed = [" + "0, " * 320 + "1]\ndata_seed = [" + "0, " * 320 + "1]", "the grid has 103,041 runs"),
+    ],
+)
+def test_what_is_wrong_with_a_spec_is_said_with_the_file_and_the_key(tmp_path, text, said):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"sweep: mine\.toml: ") as caught:
+        Spec.load(path)
+    assert str(caught.value).startswith(f"sweep: mine.toml: {said}")
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("epohs=3", "sweep: epohs is no setting; did you mean epochs?"),
+        ("epochs", "sweep: a setting is written key=value, got 'epochs'"),
+        ("epochs=", "sweep: a setting is written key=value, got 'epochs='"),
+        ("gain=[1.0", "sweep: gain has a value that cannot be read, got 'gain=[1.0'"),
+        ("epochs=many", "sweep: epochs must be a valid integer, unable to parse string as an integer"),
+    ],
+)
+def test_what_is_wrong_with_a_setting_given_beside_it_is_said(setting, said):
+    with pytest.raises(ValueError, match=r"^sweep: ") as caught:
+        Spec.load(SMALL, [setting])
+    assert str(caught.value).startswith(said)
+
+
+# The sweep and its store
+
+
+def test_a_sweep_gives_each_run_the_numbers_that_it_has_when_trained_alone(small):
+    data = load("digits", examples=100)
+    for result in small.results:
+        (alone,) = train([result.run], data, threads=1)
+        expected = "done" if alone.diverged is None else "diverged", alone.diverged, alone.epochs
+        assert numbers(result) == (*expected[:2], tuple(replace(each, seconds=0.0) for each in expected[2]))
+    assert [result.status for result in small.results] == ["done"] * 4 + ["diverged"]
+
+
+def test_a_result_carries_errors_sizes_versions_and_where_it_was_trained(small):
+    first, lost = small.results[0], small.results[-1]
+    assert first.train_error == first.epochs[-1].train_mistakes / 100
+    assert first.test_error == first.epochs[-1].test_mistakes / first.test_examples
+    assert first.parameters > 2000
+    assert first.versions["torch"]
+    assert first.host == os.uname().nodename
+    assert math.isnan(lost.train_error)
+    assert (lost.diverged, len(lost.epochs)) == (2, 1)
+    assert small.best == min(small.results[:4], key=lambda each: (each.train_error, each.last.train_loss))
+
+
+def test_a_sweep_that_has_ended_trains_nothing_again_and_leaves_no_checkpoints(small, monkeypatch):
+    monkeypatch.setattr(engine, "train", None)
+    again = run_sweep(Spec.load(SMALL), small.folder)
+    assert again.kept == 4
+    assert [numbers(each) for each in again.results] == [numbers(each) for each in small.results[:4]]
+    assert {each.starts for each in again.results} == {1}
+    assert not (small.folder / CHECKPOINTS).exists()
+
+
+def test_two_specs_in_one_folder_share_their_runs(tmp_path, monkeypatch):
+    run_sweep(Spec.load(SMALL, ["depth=4"]), tmp_path)
+    trained, true_train = [], engine.train
+    monkeypatch.setattr(engine, "train", lambda runs, *a, **k: trained.extend(runs) or true_train(runs, *a, **k))
+    summary = run_sweep(Spec.load(SMALL, ["gain=[1.2, 1.3]"]), tmp_path)
+    assert [(run.depth, run.gain) for run in trained] == [(3, 1.2), (3, 1.3), (4, 1.3)]
+    assert [(each.run.depth, each.run.gain) for each in summary.results] == list(product((3, 4), (1.2, 1.3)))
+    with Store(tmp_path) as store:
+        assert len(store.results()) == 5
+        assert [json.loads(each["versions"])["numpy"] for each in store.sessions()] == [np.__version__] * 2
+        wanted = [summary.results[3].identity]
+        assert [each.identity for each in store.results(wanted)] == wanted
+
+
+def test_a_run_that_fails_does_not_stop_the_others_and_is_tried_again(tmp_path, monkeypatch):
+    true_train = engine.train
+
+    def fails_with_a_gain_of_one(runs, *arguments, **options):
+        if any(run.gain == 1.0 and run.depth == 4 for run in runs):
+            raise ValueError("train: something\nis wrong with it")
+        return true_train(runs, *arguments, **options)
+
+    monkeypatch.setattr(engine, "train", fails_with_a_gain_of_one)
+    summary = run_sweep(Spec.load(SMALL), tmp_path)
+    assert [each.status for each in summary.results] == ["done", "done", "failed", "done"]
+    assert summary.results[2].error == "train: something is wrong with it"
+    monkeypatch.setattr(engine, "train", true_train)
+    summary = run_sweep(Spec.load(SMALL), tmp_path)
+    assert ([each.status for each in summary.results], summary.kept) == (["done"] * 4, 3)
+    assert summary.results[2].error is None
+
+
+def test_what_a_killed_process_left_as_running_waits_again_and_its_old_checkpoints_go(tmp_path):
+    entries, _ = session.enlisted(Spec.load(SMALL))
+    with Writer(tmp_path) as writer:
+        writer.enlist(entries)
+        writer.began([entry.identity for entry in entries])
+        writer.ended([Ending(entries[0].identity, (), 1, 0.5, "here")])
+    old = tmp_path / CHECKPOINTS / f"{entries[0].identity}.safetensors"
+    old.parent.mkdir()
+    old.touch()
+    with Store(tmp_path) as store:
+        assert store.counts() == {"waiting": 0, "running": 3, "done": 0, "diverged": 1, "failed": 0}
+    summary = run_sweep(Spec.load(SMALL), tmp_path)
+    assert [(each.status, each.starts) for each in summary.results] == [("diverged", 1), *[("done", 2)] * 3]
+    assert not old.exists()
+
+
+def test_a_run_that_cannot_be_built_is_told_before_anything_is_written(tmp_path):
+    with pytest.raises(ValueError, match=r"sweep: a run of depth 4 cannot be built: .* params must be at least"):
+        run_sweep(Spec.load(SMALL, ["params=10", "depth=4"]), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_address_needs_the_ray_engine_and_engines_are_two(tmp_path):
+    with pytest.raises(ValueError, match="sweep: address= is for engine='ray', got engine='local'"):
+        run_sweep(Spec.load(SMALL), tmp_path, address="auto")
+    with pytest.raises(ValueError, match='sweep: engine must be "local" or "ray", got engine=\'spark\''):
+        run_sweep(Spec.load(SMALL), tmp_path, engine="spark")
+
+
+def test_the_store_is_read_while_another_writes_it(tmp_path):
+    entries, _ = session.enlisted(Spec.load(SMALL))
+    with Writer(tmp_path) as writer, Store(tmp_path) as store:
+        writer.enlist(entries)
+        writer.measured(entries[0].identity, Epoch(1, 0.5, 1, math.nan, 2, 0, 0.1))
+        writer.flush()
+        assert store.results()[0].epochs[0].train_loss == 0.5
+        assert math.isnan(store.results()[0].epochs[0].test_loss)
+        assert store.holder()["pid"] == os.getpid()
+    with Store(tmp_path) as store:
+        assert store.holder() is None
+
+
+def test_a_second_writer_is_refused_and_told_who_holds_the_folder(tmp_path):
+    with Writer(tmp_path):
+        code = f"from gradwalk.sweep.writer import Writer; Writer({str(tmp_path)!r})"
+        second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    said = f"ValueError: sweep: {tmp_path} is in use by process {os.getpid()} on {os.uname().nodename} since 20"
+    assert said in second.stderr
+    Writer(tmp_path).close()
+
+
+def test_a_store_of_this_version_written_by_hand_opens(tmp_path):
+    run = Run(data="digits", depth=3, epochs=1)
+    connection = sqlite3.connect(tmp_path / schema.FILE)
+    connection.executescript(schema.STEPS[0])
+    connection.execute("PRAGMA user_version = 1")
+    connection.execute(f"PRAGMA application_id = {0x67776B31}")
+    connection.execute(
+        "INSERT INTO runs (identity, settings, parameters, train_examples, test_examples, status) "
+        "VALUES ('abc', ?, 10, 5, 4, 'done')",
+        (json.dumps({"data": "digits", "depth": 3, "epochs": 1}),),
+    )
+    connection.execute("INSERT INTO epochs VALUES (1, 1, 0.5, 1, NULL, 2, 0, 0.1)")
+    connection.commit()
+    connection.close()
+    with Store(tmp_path) as store:
+        (found,) = store.results()
+    assert (found.run, found.identity, found.train_error, found.test_error) == (run, "abc", 0.2, 0.5)
+
+
+def test_an_older_store_still_opens_and_a_newer_one_is_refused(small, tmp_path, monkeypatch):
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    with sqlite3.connect(small.folder / schema.FILE) as source, sqlite3.connect(copy / schema.FILE) as target:
+        source.backup(target)
+    target.close()
+    source.close()
+    monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, "ALTER TABLE runs ADD COLUMN note TEXT DEFAULT 'old'"))
+    before = (copy / schema.FILE).read_bytes()
+    with Store(copy) as store:
+        assert [numbers(each) for each in store.results()] == [numbers(each) for each in small.results]
+        assert [row["note"] for row in store._rows("SELECT note FROM runs")] == ["old"] * 5
+    assert (copy / schema.FILE).read_bytes() == before
+    with Writer(copy) as writer:
+        assert [numbers(each) for each in writer.results()] == [numbers(each) for each in small.results]
+    monkeypatch.undo()
+    for opened in (Store, Writer):
+        with pytest.raises(ValueError, match="has version 2, and this gradwalk knows 1 and older; use a newer"):
+            opened(copy)
+
+
+def test_a_damaged_store_is_named_and_left_as_it_is(small, tmp_path):
+    copy = tmp_path / schema.FILE
+    content = (small.folder / schema.FILE).read_bytes()
+    for harmed in (content[:4096] + os.urandom(len(content) - 4096), content[:4096], content[: len(content) // 2]):
+        copy.write_bytes(harmed)
+        with pytest.raises(ValueError, match=rf"sweep: {copy} is damaged \(.*\) and was left as it is; put a copy"):
+            run_sweep(Spec.load(SMALL), tmp_path)
+        assert copy.read_bytes() == harmed
+    copy.write_bytes(b"this is no database at all, but a text that somebody put here" * 20)
+    for opened in (Store, Writer):
+        with pytest.raises(ValueError, match=r"is damaged \(file is not a database\) and was left"):
+            opened(tmp_path)
+
+
+def test_another_programs_database_is_not_touched(tmp_path):
+    with sqlite3.connect(tmp_path / schema.FILE) as other:
+        other.execute("CREATE TABLE songs (name TEXT)")
+    other.close()
+    before = (tmp_path / schema.FILE).read_bytes()
+    for opened in (Store, Writer):
+        with pytest.raises(ValueError, match="is no store of gradwalk's; choose another folder"):
+            opened(tmp_path)
+    assert (tmp_path / schema.FILE).read_bytes() == before
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="takes another user to be refused")
+def test_a_sweep_in_a_folder_that_cannot_be_written_to_can_be_read(small, tmp_path):
+    tmp_path.chmod(0o755)
+    (tmp_path / schema.FILE).write_bytes((small.folder / schema.FILE).read_bytes())
+    for folder in tmp_path.parents[:2]:
+        folder.chmod(0o755)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.setuid(65534)
+        os.write(writer, json.dumps(Store(tmp_path).counts()).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writer)
+    with os.fdopen(reader) as said:
+        assert json.loads(said.read())["done"] == 4
+    assert [path.name for path in tmp_path.iterdir()] == [schema.FILE]
+
+
+# Stacks, the plan and the standing
+
+
+def test_operations_are_those_of_the_products_of_an_epoch():
+    widths, train_examples, test_examples = (7, 5, 4, 3), 20, 6
+    count = 0
+    for d, (fan_in, fan_out) in enumerate(pairwise(widths)):
+        forward = 2 * fan_in * fan_out
+        count += forward * (train_examples + train_examples + test_examples)  # a step, and the measurement
+        count += forward * train_examples * (2 if d else 1)  # the gradient, and back to the layer before
+    assert epoch_flops(widths, train_examples, test_examples) == count
+
+
+def test_stacks_are_even_and_stay_below_their_memory():
+    entries, data = session.enlisted(Spec.load(SMALL, [f"seed={list(range(50))}", "depth=4"]))
+    (whole,) = jobs(entries, data, threads=2)
+    room = 9.5 * whole.memory / 100
+    found = jobs(entries, data, threads=2, memory=room)
+    assert max(job.memory for job in found) <= room
+    assert max(len(job.entries) for job in found) - min(len(job.entries) for job in found) <= 1
+    assert [entry for job in found for entry in job.entries] == entries
+    assert len(jobs(entries, data, threads=1, memory=1.0)) == 100  # one at a time, whatever there is
+
+
+def test_runs_that_have_begun_come_first_and_apart():
+    entries, data = session.enlisted(Spec.load(SMALL))
+    begun = frozenset([entries[1].identity, entries[2].identity])
+    found = jobs(entries, data, threads=2, begun=begun)
+    assert [[entries.index(entry) for entry in job.entries] for job in found] == [[1], [2], [0], [3]]
+
+
+def test_a_plan_counts_what_is_left_and_measures_the_time_it_takes(small, tmp_path):
+    spec = Spec.load(SMALL, ["seed=[0, 1]"])
+    found = plan(spec, small.folder, threads=1)
+    assert (found.total, found.kept) == (8, 4)
+    assert [(row.depth, row.runs, row.stacks, row.networks) for row in found.rows] == [(3, 2, 1, 2), (4, 2, 1, 2)]
+    for row in found.rows:
+        entries, data = session.enlisted(Spec.load(SMALL, [f"depth={row.depth}"]))
+        widths = entries[0].run.architecture(data[entries[0].run]).widths
+        assert (row.parameters, row.width) == (entries[0].parameters, widths[1])
+        assert row.flops == 2 * 2 * epoch_flops(widths, 100, 355)  # runs, epochs
+    assert 0 < found.seconds < 60
+    assert plan(spec, tmp_path / "nothing", measure=False).seconds is None
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_the_standing_counts_to_the_end(tmp_path):
+    standings = []
+    run_sweep(Spec.load(SMALL, ["epochs=3", "gain=1.1"]), tmp_path, report=standings.append)
+    run_sweep(Spec.load(SMALL, ["epochs=3"]), tmp_path, report=standings.append)
+    run_sweep(Spec.load(SMALL, ["epochs=3", "gain=1.1"]), tmp_path, report=standings.append)
+    last = standings[-1]
+    assert (last.total, last.done, last.ended, last.kept) == (6 - 2, 4, 4, 0)
+    assert last.steps == 4 * 3
+
+
+def _write_interrupted(interrupts, done):
+    with interrupts.held():
+        os.kill(os.getpid(), signal.SIGINT)
+        done.append("written")
+
+
+def test_an_interrupt_waits_for_what_is_held_and_no_longer():
+    interrupts, done = Interrupts(), []
+    before = signal.getsignal(signal.SIGINT)
+    with interrupts.caught():
+        with pytest.raises(KeyboardInterrupt):
+            _write_interrupted(interrupts, done)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+    assert done == ["written"]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+# Tables and pictures
+
+
+def test_tables_hold_what_the_store_holds(small, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    for rows, name in ((table.run_rows(small.results), "runs"), (table.epoch_rows(small.results), "epochs")):
+        table.export(rows, tmp_path / f"{name}.csv")
+        table.export(rows, tmp_path / f"{name}.parquet")
+        with (tmp_path / f"{name}.csv").open(newline="") as file:
+            written = list(csv.DictReader(file))
+        read = pyarrow.read_table(tmp_path / f"{name}.parquet")
+        assert len(written) == len(rows) == read.num_rows
+        for row, text, arrow in zip(rows, written, read.to_pylist(), strict=True):
+            assert text == {key: "" if value is None else str(value) for key, value in row.items()}
+            assert str(arrow) == str(row)
+    runs = pyarrow.read_table(tmp_path / "runs.parquet")
+    assert [str(runs.schema.field(name).type) for name in ("gain", "clip", "depth", "error", "stop_at_zero")] == [
+        *("double", "double", "int64", "string", "bool")
+    ]
+    assert runs.column("diverged").to_pylist() == [None] * 4 + [2]
+
+
+def test_a_plot_shows_every_run_and_the_best_of_each_colour(small):
+    panel = plot(small.results).axes[0]
+    assert (panel.get_xlabel(), panel.get_ylabel()) == ("gain", "training error")
+    lines = {line.get_label(): line.get_xydata().tolist() for line in panel.lines}
+    for depth in (3, 4):
+        expected = [[each.run.gain, each.train_error] for each in small.results[:4] if each.run.depth == depth]
+        assert lines[str(depth)] == expected
+    crosses = [points for points in panel.collections if len(points.get_paths()) and points.get_offsets().shape[0] == 1]
+    assert [points.get_offsets()[0, 0] for points in crosses] == [1.0]
+    assert plot(small.results, "activation", "gain", "test").axes[0].get_ylabel() == "test error"
+    with pytest.raises(ValueError, match="sweep plot: x must be"):
+        plot(small.results, "colour")
+    with pytest.raises(ValueError, match="no run has finished an epoch yet"):
+        plot([])
+
+
+# The command line
+
+
+def command(capsys, *arguments):
+    """Exit code, and what was printed."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["sweep", *map(str, arguments)])
+    return (ended.value.code, *capsys.readouterr())
+
+
+def test_a_spec_is_run_looked_at_exported_and_drawn(tmp_path, capsys):
+    spec, out = tmp_path / "mine.toml", tmp_path / "out"
+    spec.write_text(SMALL)
+    code, printed, said = command(capsys, spec, "gain=[1.0, 1.1, 1.2]", "--out", out)
+    assert code == 0
+    assert [line.split() for line in printed.splitlines()[1:5]] == [
+        *(["runs", "6"], ["done", "6"], ["diverged", "0"], ["failed", "0"])
+    ]
+    assert "best training error" in printed
+    assert said == "mine: 0 of 6 runs\n"
+    code, printed, _ = command(capsys, "run", spec, "--out", out, "--json")
+    answer = json.loads(printed)
+    assert (answer["runs"], answer["done"], answer["kept"], answer["best"]["data"]) == (4, 4, 4, "digits")
+    code, printed, _ = command(capsys, "status", out)
+    assert (code, printed.splitlines()[8].split()) == (0, ["trained", "now", "by", "nobody"])
+    code, printed, _ = command(capsys, "status", out, "--json")
+    assert json.loads(printed)["done"] == 6
+    for name, rows in (("runs.csv", 6), ("runs.parquet", 6)):
+        assert (
+            command(capsys, "export", out, "--to", tmp_path / name)[1] == f"written: {tmp_path / name}, {rows} rows\n"
+        )
+    assert "12 rows" in command(capsys, "export", out, "--to", tmp_path / "epochs.csv", "--epochs")[1]
+    assert command(capsys, "plot", out, "--out", tmp_path / "mine.png")[0] == 0
+    assert (tmp_path / "mine.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_dry_run_prints_the_plan_and_writes_nothing(tmp_path, capsys):
+    spec = tmp_path / "mine.toml"
+    spec.write_text(SMALL)
+    code, printed, _ = command(capsys, spec, "--dry-run", "--out", tmp_path / "out", "--threads", "1")
+    assert code == 0
+    assert "tanh D=3 N=" in printed
+    assert "time on 1 cores here" in printed
+    code, printed, _ = command(capsys, spec, "--dry-run", "--json")
+    assert json.loads(printed)["rows"][1]["runs"] == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["mine.toml", "epohs=3"], "sweep: epohs is no setting; did you mean epochs?"),
+        (["nowhere.toml"], "cannot use nowhere.toml: No such file or directory"),
+        (["status", "nowhere"], "sweep: there is no sweep in nowhere (no file sweep.sqlite)"),
+        (["export", "nowhere", "--to", "x.xls"], "sweep: a table is written as .csv or .parquet, got 'x.xls'"),
+        (["plot", "nowhere", "--out", "x.gif"], "figures: a figure is written as .png, .pdf, .svg, got 'x.gif'"),
+        (["mine.toml", "--address", "auto"], "sweep: address= is for engine='ray', got engine='local'"),
+        (["mine.toml", "--threads", "-1"], "sweep: threads must be at least 1, got threads=-1"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text(SMALL)
+    code, printed, errors = command(capsys, *arguments)
+    assert (code, printed, errors.count("\n")) == (2, "", 1)
+    assert errors.startswith(f"gradwalk: {said}")
+
+
+def test_failed_runs_are_told_and_make_exit_code_1(tmp_path, capsys, monkeypatch):
+    def fails(*arguments, **options):
+        raise ValueError("train: no luck")
+
+    monkeypatch.setattr(engine, "train", fails)
+    spec = tmp_path / "mine.toml"
+    spec.write_text(SMALL)
+    code, printed, _ = command(capsys, spec, "--out", tmp_path / "out")
+    assert code == 1
+    assert "train: no luck" in printed
