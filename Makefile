@@ -1,8 +1,9 @@
 # Every target works alone on a fresh clone: it makes .venv and installs what it needs, once.
 
-RUN_EXTRAS := experiments
-TEST_EXTRAS := experiments,torch,jax,keras,dev,peers
+RUN_EXTRAS := experiments,torch
+TEST_EXTRAS := experiments,torch,jax,keras,ray,parquet,dev,peers
 BENCH_EXTRAS := experiments,torch
+DOCS_EXTRAS := docs
 
 # A name on PATH may be a shim with nothing behind it, so the first one that runs is taken.
 ifndef PYTHON
@@ -14,27 +15,28 @@ endif
 
 VENV := .venv
 BIN := $(VENV)/bin
-STAMPS := $(VENV)/.run-installed $(VENV)/.test-installed $(VENV)/.bench-installed
+STAMPS := $(VENV)/.run-installed $(VENV)/.test-installed $(VENV)/.bench-installed $(VENV)/.docs-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench clean
+.PHONY: help run test check format bench docs clean
 # Two installs into one environment at the same time would break it.
 .NOTPARALLEL:
 
 help:
-	@echo "make run      reproduce figures 1 and 2 of the paper into report/"
+	@echo "make run      reproduce the paper into report/index.html: 10 minutes on 2 cores, reusing what is done"
 	@echo "make test     check, then run all tests and doctests"
 	@echo "make check    lint, formatting and types"
 	@echo "make format   format the code and mend what the linter can"
-	@echo "make bench    time the sampler, init_ and Monitor against their alternatives"
+	@echo "make bench    time the sampler, init_, Monitor, the stack and sweeps against their alternatives"
+	@echo "make docs     build the documents as a site into build/site/"
 	@echo "make clean    remove .venv, caches and report/"
 	@echo "PYTHON=...    the interpreter for .venv, 3.11 or newer (now: $(PYTHON))"
 
 run: $(VENV)/.run-installed
-	$(BIN)/gradwalk reproduce fig1 fig2 --out report
+	@$(BIN)/gradwalk reproduce all --scale quick --out report
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 check: $(VENV)/.test-installed
 	$(BIN)/ruff check .
@@ -49,6 +51,12 @@ bench: $(VENV)/.bench-installed
 	$(BIN)/python benchmarks/sampler.py
 	$(BIN)/python benchmarks/init.py
 	$(BIN)/python benchmarks/monitor.py
+	$(BIN)/python benchmarks/stack.py
+	$(BIN)/python benchmarks/sweep.py
+
+docs: $(VENV)/.docs-installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 clean:
 	rm -rf $(VENV) report dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -57,6 +65,7 @@ clean:
 $(VENV)/.run-installed: EXTRAS = $(RUN_EXTRAS)
 $(VENV)/.test-installed: EXTRAS = $(TEST_EXTRAS)
 $(VENV)/.bench-installed: EXTRAS = $(BENCH_EXTRAS)
+$(VENV)/.docs-installed: EXTRAS = $(DOCS_EXTRAS)
 
 # The Makefile is among them because the lists of extras stand in it.
 $(STAMPS): pyproject.toml constraints.txt Makefile | $(VENV)/.created

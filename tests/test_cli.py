@@ -144,9 +144,10 @@ def test_the_predicted_band_is_that_of_the_samples() -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_reproduce_writes_all_figures_and_their_tables(tmp_path: Path) -> None:
-    printed = run("reproduce", "--out", str(tmp_path / "new" / "figures"), "--seed", "3")
+    printed = run("reproduce", "fig1", "fig2", "--out", str(tmp_path / "new" / "figures"), "--seed", "3")
     written = {path.name for path in (tmp_path / "new" / "figures").iterdir()}
-    assert written == {f"{name}.{ending}" for name in ("fig1", "fig2") for ending in ("csv", "png", "pdf")}
+    pictures = {f"{name}.{ending}" for name in ("fig1", "fig2") for ending in ("csv", "png", "pdf")}
+    assert written == pictures | {"index.html"}
     assert table.read(tmp_path / "new" / "figures" / "fig1.csv").facts["seed"] == 3
     assert "mean log-norm after 8 layers" in printed
     assert "tanh: serviceable g" in printed
@@ -204,7 +205,7 @@ def test_every_example_in_the_help_runs(tmp_path: Path, monkeypatch) -> None:
         ("walk relu --width 9 --depth 3 --walks 0", "simulate: walks must be at least 1, got walks=0"),
         ("walk relu --width 9 --depth 3 --gain -1", "simulate: gain must be positive and finite, got gain=-1.0"),
         ("walk relu --width 9 --depth 3 --out walk.bmp", "figures: a figure is written as .png, .pdf, .svg"),
-        ("reproduce fig9", 'reproduce: figure must be "fig1" or "fig2" or "all", got figure=\'fig9\''),
+        ("reproduce fig9", 'or "fig4d" or "all", got figure=\'fig9\''),
         ("reproduce fig1 --seed -1", "reproduce: seed must be at least 0, got seed=-1"),
     ],
 )

@@ -146,24 +146,24 @@ def assert_same_law(left, right):
 
 @lru_cache(maxsize=64)
 def python_walks(name, weights, width, depth, gain, walks):
-    return gw.simulate(name, width, depth, gain=gain, walks=walks, rng=71, weights=weights)
+    return gw.simulate(name, width, depth, gain=gain, walks=walks, rng=80 + width, weights=weights)
 
 
 # The numbers
 
 
-@pytest.mark.parametrize(("width", "depth"), [(2, 8), (5, 30), (12, 100), (60, 25)])
+@pytest.mark.parametrize(("width", "depth"), [(2, 8), (5, 30), (12, 60), (60, 20)])
 @pytest.mark.parametrize("weights", BOTH)
 @pytest.mark.parametrize("name", ["linear", "relu", "tanh", "gelu"])
 def test_walks_have_the_law_of_the_python_sampler(javascript, name, weights, width, depth):
-    settings = {"activation": name, "weights": weights, "width": width, "depth": depth, "gain": 1.3, "walks": 3000}
+    settings = {"activation": name, "weights": weights, "width": width, "depth": depth, "gain": 1.3, "walks": 2000}
     middle = depth // 2
     half, whole = javascript(
         "([settings, at]) => { const { logNorm, finals } = gradwalkExplorer.simulate({ ...settings, seed: 5 });"
         " return [logNorm.map((row) => row[at]), finals]; }",
         [settings, middle],
     )
-    python = python_walks(name, weights, width, depth, 1.3, 3000)
+    python = python_walks(name, weights, width, depth, 1.3, 2000)
     assert_same_law(half, python.log_norm[:, middle])
     assert_same_law(whole, python.final)
 

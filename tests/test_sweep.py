@@ -4,6 +4,8 @@ import csv
 import json
 import math
 import os
+import re
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -219,6 +221,20 @@ def test_a_run_that_fails_does_not_stop_the_others_and_is_tried_again(tmp_path, 
     summary = run_sweep(Spec.load(SMALL), tmp_path)
     assert ([each.status for each in summary.results], summary.kept) == (["done"] * 4, 3)
     assert summary.results[2].error is None
+
+
+def test_trouble_with_the_listener_is_no_fault_of_the_run(tmp_path):
+    def report(standing):
+        if standing.done:
+            raise RuntimeError("the terminal is gone")
+
+    with pytest.raises(RuntimeError, match="the terminal is gone"):
+        run_sweep(Spec.load(SMALL), tmp_path, report=report)
+    with Store(tmp_path) as store:
+        counts = store.counts()
+    assert counts["failed"] == 0
+    assert counts["done"] >= 1
+    assert run_sweep(Spec.load(SMALL), tmp_path).count("done") == 4
 
 
 def test_what_a_killed_process_left_as_running_waits_again_and_its_old_checkpoints_go(tmp_path):
@@ -502,6 +518,20 @@ def test_a_spec_is_run_looked_at_exported_and_drawn(tmp_path, capsys):
     assert "12 rows" in command(capsys, "export", out, "--to", tmp_path / "epochs.csv", "--epochs")[1]
     assert command(capsys, "plot", out, "--out", tmp_path / "mine.png")[0] == 0
     assert (tmp_path / "mine.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_guide_runs_as_it_stands(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("pyarrow")
+    guide = (Path(__file__).parents[1] / "docs" / "sweeps.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    Path("example.toml").write_text(re.search(r"```toml\n(.*?)```", guide, re.DOTALL)[1])
+    lines = re.search(r"```sh\n(.*?)```", guide, re.DOTALL)[1].splitlines()
+    assert len(lines) == 7
+    for line in lines:
+        assert command(capsys, *shlex.split(line.removeprefix("gradwalk sweep ")))[0] == 0, line
+    with Store("runs/example") as store:
+        assert store.counts()["done"] == 2 * 2 * 2 * (3 + 2) + 2 * 2 * 2 * (1 + 2)  # tanh at 1.0 is shared
+    assert Path("example.png").exists()
 
 
 def test_a_dry_run_prints_the_plan_and_writes_nothing(tmp_path, capsys):

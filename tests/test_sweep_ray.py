@@ -17,7 +17,7 @@ import ray
 from ray.cluster_utils import Cluster
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from gradwalk.sweep import Spec, Store, ray_cluster, run_sweep, session, writer
+from gradwalk.sweep import Spec, Store, ray_cluster, ray_task, run_sweep, session, writer
 from gradwalk.sweep.schema import FILE
 from gradwalk.sweep.store import CHECKPOINTS
 
@@ -43,11 +43,21 @@ def _soon(monkeypatch):
 @pytest.fixture(scope="module")
 def cluster():
     """A cluster of two nodes with a core each, on this machine."""
-    made = Cluster(initialize_head=True, head_node_args=NODE | {"include_dashboard": False, "_system_config": QUICK})
+    made = started()
     made.second = made.add_node(**NODE)
     yield made
     ray.shutdown()
     made.shutdown()
+
+
+def started(attempts=3):
+    """Ray gives a node 30 seconds to start, which a busy machine may not keep to."""
+    try:
+        return Cluster(True, head_node_args=NODE | {"include_dashboard": False, "_system_config": QUICK})
+    except Exception:
+        if attempts == 1:
+            raise
+        return started(attempts - 1)
 
 
 @pytest.fixture
@@ -141,6 +151,11 @@ def test_an_address_where_something_else_answers_is_told_within_a_bounded_time(t
 def test_an_address_is_host_and_port(tmp_path, address):
     with pytest.raises(ValueError, match=f"sweep: address must be host:port or auto, got address='{address}'"):
         run_sweep(Spec.load(SPEC), tmp_path, engine="ray", address=address)
+
+
+def test_a_node_that_does_not_see_the_folder_is_named(tmp_path):
+    with pytest.raises(OSError, match=f"nowhere is not the driver's folder on {socket.gethostname()}; choose one that"):
+        ray_task.train_stack((), None, None, 0, 1, tmp_path / "nowhere" / "sign", 60.0)
 
 
 def test_where_ray_is_missing_the_extra_is_named(tmp_path, monkeypatch):

@@ -126,8 +126,8 @@ def _reproduce(name: str, order: Order, *, redraw: bool, optional: bool) -> bool
             raise
         _say(f"{name} is left out: {error}")
         return False
-    if not redraw:
-        computed = _simulated(name, data, order.seed or 0) if prepared is None else _trained(name, *prepared, order)
+    if not redraw and not _kept(name, data, order.seed or 0):
+        computed = _simulated(name, order.seed or 0) if prepared is None else _trained(name, *prepared, order)
         with atomic(data) as partial:
             table.write(computed, partial)
     module, shown = figures.figure_module(name), table.read(data)
@@ -138,11 +138,15 @@ def _reproduce(name: str, order: Order, *, redraw: bool, optional: bool) -> bool
     return True
 
 
-def _simulated(name: str, data: Path, seed: int) -> Table:
-    """Return the table of Figure 1 or 2: the one that is there, if it has that seed and is of this version."""
-    if data.exists() and is_current(kept := table.read(data), seed):
+def _kept(name: str, data: Path, seed: int) -> bool:
+    """Whether the table of Figure 1 or 2 is there already, with that seed and of this version; it is told then."""
+    kept = name in figures.SIMULATED and data.exists() and is_current(table.read(data), seed)
+    if kept:
         _say(f"{name} is drawn from {data}, which has this seed and version")
-        return kept
+    return kept
+
+
+def _simulated(name: str, seed: int) -> Table:
     started = time.monotonic()
     computed = figures.simulated_figure(name).compute(seed)
     return replace(computed, made=made_now(time.monotonic() - started))

@@ -138,16 +138,18 @@ def percent(error: float, examples: float | None) -> str:
     """
     if np.isnan(error):
         return "none"
-    return f"{error:.4f}" if examples is None else f"{100 * error:.2f} % ({_mistakes(error * examples)} mistakes)"
+    return f"{error:.4f}" if examples is None else f"{100 * error:.2f} % ({_mistakes(error * examples)})"
 
 
 def factor(ratio: float) -> str:
     """Return a ratio in words.
 
-    >>> factor(2.0004), factor(float("nan"))
-    ('2', 'none')
+    >>> factor(2.0004), factor(4503.5), factor(float("nan"))
+    ('2', '4,504', 'none')
     """
-    return "none" if np.isnan(ratio) else f"{ratio:.3g}"
+    if np.isnan(ratio):
+        return "none"
+    return f"{ratio:,.0f}" if ratio >= 1000 else f"{ratio:.3g}"
 
 
 def unique(column: Array) -> Sequence[float]:
@@ -156,7 +158,9 @@ def unique(column: Array) -> Sequence[float]:
 
 
 def _mistakes(count: float) -> str:
-    return f"{count:,.0f}" if abs(count - round(count)) < 1e-6 else f"{count:,.1f}"
+    if abs(count - round(count)) > 1e-6:
+        return f"{count:,.1f} mistakes"
+    return "1 mistake" if round(count) == 1 else f"{count:,.0f} mistakes"
 
 
 def _span(column: Array) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -54,11 +55,12 @@ class Local:
         """
         for job in jobs:
             listener.began(job)
+            told = Told(job, listener)
             try:
-                self._train(job, Told(job, listener))
-            except OSError:
-                raise
+                self._train(job, told)
             except Exception as error:
+                if told.trouble or isinstance(error, OSError):
+                    raise
                 self.train(settled(job, error, listener), listener)
 
     def _train(self, job: Job, watcher: Watcher) -> None:
@@ -89,23 +91,34 @@ def sentence(error: BaseException) -> str:
 
 
 class Told(Watcher):
-    """Passes on what `train` tells, by the runs' identities."""
+    """Passes on what `train` tells, by the runs' identities; trouble: the listener itself has failed."""
 
     def __init__(self, job: Job, listener: Listener) -> None:
-        self._job, self._listener = job, listener
+        self._job, self._listener, self.trouble = job, listener, False
         self._identity = {entry.run: entry.identity for entry in job.entries}
 
     def stepped(self, networks: int) -> None:
         """Networks of the job took a step."""
-        self._listener.stepped(self._job, networks)
+        with self._trouble():
+            self._listener.stepped(self._job, networks)
 
     def epoch_ended(self, run: Run, epoch: Epoch) -> None:
         """A run finished an epoch."""
-        self._listener.measured(self._identity[run], epoch)
+        with self._trouble():
+            self._listener.measured(self._identity[run], epoch)
 
     def ended(self, outcome: Outcome) -> None:
         """A run ended."""
-        self._listener.ended([ending(self._identity[outcome.run], outcome)])
+        with self._trouble():
+            self._listener.ended([ending(self._identity[outcome.run], outcome)])
+
+    @contextmanager
+    def _trouble(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception:
+            self.trouble = True
+            raise
 
 
 def ending(identity: str, outcome: Outcome) -> Ending:

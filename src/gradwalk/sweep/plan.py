@@ -112,8 +112,11 @@ def _speeds(group: Sequence[Job], threads: int) -> list[float | None]:
 
 
 def _speed(job: Job, threads: int) -> float:
-    """Return operations a second of the job's steps, as `train` takes them; the time to set it up is not in it."""
-    settings = {"gain": 1.0, "clip": 1.0, "epochs": 1_000_000, "weights": "gaussian"}
+    """Return operations a second of the job's steps, as `train` takes them; the time to set it up is not in it.
+
+    The rates are too small for a run to diverge, and the gain needs not be solved for.
+    """
+    settings = {"gain": 1.0, "weights": "gaussian", "rate_in": 1e-9, "rate_out": 1e-9, "epochs": 1_000_000}
     runs = [run.model_copy(update=settings) for run in job.runs]
     clock = _Clock(len(runs))
     with suppress(_EnoughError):

@@ -1,0 +1,181 @@
+"""The page in real Chromium, opened from disk: every picture is drawn, nothing is fetched, nothing goes wrong."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from report_tables import by_depth, by_epoch, by_gain, gains, walks
+
+from gradwalk import figures
+from gradwalk.figures import table
+from gradwalk.report import write_page
+
+api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium")
+
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+PATIENCE = 120_000  # milliseconds, on a machine that does other things
+PANELS = {"fig1": 3, "fig2": 6, "fig3": 4, "fig4a": 1, "fig4b": 1, "fig4c": 1, "fig4d": 1}
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("report")
+    tables = {
+        "fig1": walks(),
+        "fig2": gains(),
+        "fig3": by_gain(1.25, slope=0.05, least=0.0),
+        "fig4a": by_depth("fig4a", {2: 0.001, 4: 0.004, 16: 0.002, 32: 0.002, 128: None}),
+        "fig4b": by_depth("fig4b", {4: 0.05, 16: 0.06, 128: 0.1}),
+        "fig4c": by_epoch(50, epochs=12, weights=["gaussian", "orthogonal"]),
+        "fig4d": by_depth("fig4d", {4: 0.02, 16: 0.01, 32: 0.0105}, data="TIMIT"),
+    }
+    for name, each in tables.items():
+        table.write(each, folder / f"{name}.csv")
+        (folder / f"{name}.png").write_bytes(b"")
+    return write_page(folder).as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[object]:
+    with api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield running
+        running.close()
+
+
+class Opened:
+    """A page that has been drawn, and all that it complained about or asked the network for."""
+
+    def __init__(self, browser: object, address: str, size: str = "desktop", scheme: str = "light") -> None:
+        width, height = SIZES[size]
+        phone = size == "phone"
+        self.context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, has_touch=phone, is_mobile=phone
+        )
+        self.page, self.complaints = self.context.new_page(), []
+        self.page.set_default_timeout(PATIENCE)
+        self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+        self.page.on("request", self._asked)
+        self.page.goto(address)
+        self.drawn(scheme)
+
+    def drawn(self, scheme: str) -> None:
+        self.page.wait_for_function(f"document.documentElement.dataset.drawn === '{scheme}'")
+
+    def _asked(self, request: object) -> None:
+        if not request.url.startswith(("file:", "data:", "blob:")):
+            self.complaints.append(f"request: {request.url}")
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def opened(request, browser: object, address: str) -> Iterator[Opened]:
+    one = Opened(browser, address, request.param)
+    yield one
+    one.context.close()
+
+
+def test_every_figure_is_drawn(opened: Opened) -> None:
+    assert set(PANELS) == set(figures.NAMES)
+    for name, count in PANELS.items():
+        plots = opened.page.locator(f"#{name} .plot")
+        assert plots.count() == count
+        for plot in plots.all():
+            assert plot.locator("svg.main-svg").count() > 0
+            assert plot.locator(".scatterlayer .trace").count() > 0
+            box = plot.locator(".plot-container").bounding_box()
+            assert box["width"] > 200
+            assert box["height"] > 200
+
+
+def test_the_tables_are_complete(opened: Opened) -> None:
+    page = opened.page
+    assert page.locator("table.claims tbody tr").count() == 12
+    assert page.locator("table.claims tbody .verdict").count() == 12
+    assert page.locator("table.errata tbody tr").count() == 9
+    assert page.locator("#C6 .verdict").inner_text() == "holds"
+    assert page.locator("#C12 .verdict").inner_text() == "holds in part"
+
+
+def test_the_page_is_no_wider_than_the_screen(opened: Opened) -> None:
+    assert opened.page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert opened.page.evaluate("document.body.scrollWidth <= document.documentElement.clientWidth")
+
+
+@pytest.mark.parametrize("opened", ["desktop"], indirect=True)  # a phone has no pointer that hovers
+def test_a_point_tells_its_run(opened: Opened) -> None:
+    plot = opened.page.locator("#fig3-1")
+    plot.scroll_into_view_if_needed()
+    point = plot.locator(".scatterlayer .trace").first.locator(".point").first.bounding_box()
+    opened.page.mouse.move(point["x"] + point["width"] / 2, point["y"] + point["height"] / 2)
+    told = plot.locator(".hoverlayer .hovertext")
+    told.wait_for()
+    for words in ("tanh, g = ", "D = 4", "λ in 0.01, λ out 0.01", "training error", "mistakes"):
+        assert words in told.text_content()
+
+
+def test_the_explorer_answers_a_slider(opened: Opened) -> None:
+    page = opened.page
+    explorer = page.locator("#explorer")
+    explorer.scroll_into_view_if_needed()
+    slider = explorer.locator("input[type=range]").first
+    before = explorer.inner_text()
+    slider.evaluate(
+        "slider => { slider.value = slider.min; slider.dispatchEvent(new Event('input', {bubbles: true}));"
+        " slider.dispatchEvent(new Event('change', {bubbles: true})); }"
+    )
+    page.wait_for_function("before => document.querySelector('#explorer').innerText !== before", arg=before)
+    assert explorer.locator("svg, canvas").count() > 0
+
+
+def test_nothing_was_complained_about_or_fetched(opened: Opened) -> None:
+    opened.page.wait_for_timeout(200)
+    assert opened.complaints == []
+
+
+def test_the_dark_dress_reaches_page_and_pictures_and_is_changed_at_once(browser: object, address: str) -> None:
+    one = Opened(browser, address, scheme="dark")
+    ground, ink = colours(one)
+    assert brightness(ground) < 60
+    assert brightness(ink) > 180
+    one.page.emulate_media(color_scheme="light")
+    one.drawn("light")
+    ground, ink = colours(one)
+    assert brightness(ground) > 200
+    assert brightness(ink) < 80
+    assert one.complaints == []
+    one.context.close()
+
+
+def colours(one: Opened) -> list[str]:
+    """The page's ground, and the ink of a picture's axis."""
+    return one.page.evaluate(
+        "[getComputedStyle(document.body).backgroundColor,"
+        " getComputedStyle(document.querySelector('#fig2-1 .xtick text')).fill]"
+    )
+
+
+def brightness(colour: str) -> float:
+    numbers = [float(each) for each in colour[colour.index("(") + 1 : -1].split(",")[:3]]
+    return sum(numbers) / 3
+
+
+def test_without_scripts_the_printable_figures_stand_in(browser: object, address: str, tmp_path: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address)
+    assert page.locator("noscript img").count() == len(figures.NAMES)
+    context.close()
