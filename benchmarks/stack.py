@@ -29,7 +29,7 @@ from gradwalk.train.loop import _member
 from gradwalk.train.part import Part
 
 # depth, parameter limit, networks in the stack for each core
-SHAPES = {"D=512 N=88": (512, 4e6, 8), "D=128 N=177": (128, 4e6, 4), "D=32 N=356": (32, 4e6, 4)}
+SHAPES = {"D=512 N=88": (512, 4e6, 16), "D=128 N=177": (128, 4e6, 4), "D=32 N=356": (32, 4e6, 4)}
 CORES = os.cpu_count() or 1
 BATCH = 100
 

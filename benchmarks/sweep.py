@@ -29,7 +29,7 @@ depth = [8, 16]
 params = 3e4
 gain = [0.95, 1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.4]
 rate_in = [1e-3, 1e-2]
-epochs = 10
+epochs = 5
 seed = [0, 1, 2, 3, 4]
 """
 LISTENED = ("began", "stepped", "measured", "ended", "failed")

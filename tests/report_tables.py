@@ -42,11 +42,14 @@ def walks(
 
 
 def gains(
-    off: float = 0.0, tanh: Callable[[float], float] = lambda width: 1.2, wide: tuple[float, float, float] = (1, 1, 7)
+    off: float = 0.0,
+    tanh: Callable[[float], float] = lambda width: 1.2,
+    wide: tuple[float, float, float] = (1, 1, 7),
+    relu: float = 1.43,
 ) -> Table:
     """Figure 2: the simulated g of linear and ReLU are a share `off` above the printed; each serves over `wide` %."""
     rows = []
-    for name, centre, percent in zip(("linear", "relu", "tanh"), (1.005, 1.43, 1.14), wide, strict=True):
+    for name, centre, percent in zip(("linear", "relu", "tanh"), (1.005, relu, 1.14), wide, strict=True):
         for width in (10.0, 20.0, 50.0, 100.0, 200.0, 500.0):
             printed = np.nan if name == "tanh" else centre
             best = tanh(width) if name == "tanh" else centre * (1 + off)

@@ -258,7 +258,7 @@ def test_the_installed_command_fails_without_a_traceback() -> None:
     assert done.stderr == "gradwalk: gain: width must be at least 1, got width=0\n"
 
 
-@pytest.mark.parametrize("missing", ["typer", "rich", "matplotlib"])
+@pytest.mark.parametrize("missing", ["typer", "rich", "matplotlib", "plotly", "jinja2"])
 def test_a_missing_extra_names_what_installs_it(missing: str) -> None:
     done = python(f"""
 import importlib.machinery, sys

@@ -268,17 +268,24 @@ def test_special_functions_are_those_of_scipy(javascript):
     np.testing.assert_allclose(found[3], special.ndtr(grid), rtol=1e-12)
 
 
-def test_normal_numbers_are_normal_out_to_the_tail(javascript):
+def test_normal_numbers_are_normal_and_independent(javascript):
     count = 400_000
     numbers = np.array(javascript("(count) => gradwalkExplorer.normals(3, count)", count))
     assert stats.kstest(numbers, "norm").pvalue > 0.01
     for power, mean, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
         assert abs((numbers**power).mean() - mean) < 4 * math.sqrt(variance / count)
-    for edge in (3.0, 3.442619855899, 4.0):  # the second is where the ziggurat's tail begins
-        expected = 2 * count * stats.norm.sf(edge)
-        assert abs((abs(numbers) > edge).sum() - expected) < 4 * math.sqrt(expected)
     assert abs(np.corrcoef(numbers[:-1], numbers[1:])[0, 1]) < 4 / math.sqrt(count)
     assert abs(np.corrcoef(numbers[:-1] ** 2, numbers[1:] ** 2)[0, 1]) < 4 / math.sqrt(count)
+
+
+def test_normal_numbers_have_their_tail(javascript):
+    edge, count = 3.442619855899, 4_000_000  # where the ziggurat's tail begins
+    code = "([edge, count]) => gradwalkExplorer.normals(4, count).filter((number) => Math.abs(number) > edge)"
+    tail = np.array(javascript(code, [edge, count]))
+    expected = 2 * count * stats.norm.sf(edge)
+    assert abs(len(tail) - expected) < 4 * math.sqrt(expected)
+    assert abs((tail > 0).sum() - len(tail) / 2) < 2 * math.sqrt(len(tail))
+    assert stats.kstest(abs(tail), stats.truncnorm(edge, np.inf).cdf).pvalue > 0.01
 
 
 @pytest.mark.parametrize("weights", BOTH)
@@ -483,7 +490,9 @@ def test_a_number_that_cannot_be_is_told(open_page, name, value, said):
 def test_a_long_job_neither_freezes_the_page_nor_holds_up_the_next(open_page):
     page = open_page()
     page.evaluate(
-        "() => { window.gaps = []; let last = performance.now(); setInterval(() => {"
+        "() => { window.told = []; new MutationObserver(() => window.told.push(document.getElementById("
+        "'explorer-progress').textContent)).observe(document.getElementById('explorer-progress'), { childList: true });"
+        " window.gaps = []; let last = performance.now(); setInterval(() => {"
         " const now = performance.now(); window.gaps.push(now - last); last = now; }, 5); }"
     )
     page.evaluate(
@@ -501,6 +510,9 @@ def test_a_long_job_neither_freezes_the_page_nor_holds_up_the_next(open_page):
     )
     settle(page)
     assert "over 2 layers" in text(page, "result")
+    told = page.evaluate("window.told")
+    assert any(each.startswith("400 walks of 2 layers") for each in told)
+    assert not any(each.startswith("400 walks of 1000 layers") for each in told)  # the long job was given up
     gaps = page.evaluate("window.gaps")
     assert len(gaps) > 10
     assert np.median(gaps) < 100  # milliseconds; the work comes in slices of 10

@@ -25,7 +25,6 @@ SPEC = """
 data = "digits"
 params = 3e3
 depth = [4, 6]
-gain = [1.0, 1.2]
 epochs = 100
 seed = [0, 1]
 """
@@ -119,10 +118,10 @@ def trains(node):
     return any("train_stack" in child.name() for child in psutil.Process(raylet).children())
 
 
-def test_without_an_address_a_cluster_is_started_here(local, tmp_path):
-    spec = Spec.load(SPEC, ["depth=4", "gain=1.0"])
-    found = numbers(run_sweep(spec, tmp_path, engine="ray", threads=1).results)
-    assert found == {identity: local[identity] for identity in found}
+def test_without_an_address_a_cluster_is_started_here(tmp_path):
+    spec = Spec.load(SPEC, ["epochs=2", "depth=4"])
+    found = run_sweep(spec, tmp_path / "ray", engine="ray", threads=1).results
+    assert numbers(found) == numbers(run_sweep(spec, tmp_path / "local").results)
     assert not ray.is_initialized()
 
 
@@ -136,7 +135,7 @@ def test_an_address_where_nothing_is_is_told_at_once_and_nothing_is_lost(tmp_pat
         run_sweep(Spec.load(SPEC, ["epochs=1"]), tmp_path, engine="ray", address=address)
     assert time.monotonic() - start < 10
     with Store(tmp_path) as store:
-        assert store.counts() == {"waiting": 4, "running": 0, "done": 4, "diverged": 0, "failed": 0}
+        assert store.counts() == {"waiting": 2, "running": 0, "done": 2, "diverged": 0, "failed": 0}
 
 
 def test_an_address_where_something_else_answers_is_told_within_a_bounded_time(tmp_path, monkeypatch):
@@ -186,7 +185,7 @@ def test_what_is_wrong_with_one_run_does_not_stop_the_others(joined, tmp_path):
     damaged.parent.mkdir()
     damaged.write_bytes(b"nonsense")
     summary = run_sweep(spec, tmp_path, engine="ray")
-    assert [each.status for each in summary.results] == ["done", "done", "failed", *["done"] * 5]
+    assert [each.status for each in summary.results] == ["done", "done", "failed", "done"]
     assert summary.results[2].error.startswith(f"checkpoint: {damaged} is damaged")
 
 
@@ -200,5 +199,5 @@ def test_a_node_dies_and_the_sweep_ends_with_the_numbers_of_one_machine(joined, 
     thread.join()
     assert sum(node["Alive"] for node in ray.nodes()) == 1
     assert numbers(summary.results) == local
-    assert sorted(each.starts for each in summary.results) == [1] * 6 + [2] * 2
+    assert sorted(each.starts for each in summary.results) == [1, 1, 1, 2]
     assert not (tmp_path / CHECKPOINTS).exists()

@@ -22,14 +22,14 @@ from gradwalk.sweep import Spec, Store, run_sweep
 from gradwalk.sweep.schema import FILE
 from gradwalk.sweep.store import CHECKPOINTS
 
-KILLS = 12
+KILLS = 10
 SPEC = """
 data = "digits"
 examples = 300
 params = 3e3
-depth = [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]
+depth = [3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
 gain = [1.0, 1.2]
-epochs = 30
+epochs = 25
 
 [[runs]]
 seed = [0, 1]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import socket
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 from gradwalk.data import Dataset
 from gradwalk.sweep.stacks import Job, jobs
 from gradwalk.sweep.writer import Ending, Entry
 from gradwalk.train import Epoch, Outcome, Run, Watcher, train
+
+_MOMENT = 0.05  # seconds
 
 
 class Listener(Protocol):
@@ -57,7 +61,8 @@ class Local:
             listener.began(job)
             told = Told(job, listener)
             try:
-                self._train(job, told)
+                with told:
+                    self._train(job, told)
             except Exception as error:
                 if told.trouble or isinstance(error, OSError):
                     raise
@@ -91,14 +96,26 @@ def sentence(error: BaseException) -> str:
 
 
 class Told(Watcher):
-    """Passes on what `train` tells, by the runs' identities; trouble: the listener itself has failed."""
+    """Passes on what `train` tells, by the runs' identities; trouble: the listener itself has failed.
+
+    Runs of a stack end side by side: how they did is passed on for all that do within a moment.
+    """
 
     def __init__(self, job: Job, listener: Listener) -> None:
         self._job, self._listener, self.trouble = job, listener, False
         self._identity = {entry.run: entry.identity for entry in job.entries}
+        self._endings: list[Ending] = []
+        self._since = math.inf
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *what: object) -> None:
+        self._pass_on(0.0)
 
     def stepped(self, networks: int) -> None:
         """Networks of the job took a step."""
+        self._pass_on(_MOMENT)
         with self._trouble():
             self._listener.stepped(self._job, networks)
 
@@ -109,8 +126,15 @@ class Told(Watcher):
 
     def ended(self, outcome: Outcome) -> None:
         """A run ended."""
-        with self._trouble():
-            self._listener.ended([ending(self._identity[outcome.run], outcome)])
+        self._endings.append(ending(self._identity[outcome.run], outcome))
+        self._since = min(self._since, time.monotonic())
+        self._pass_on(_MOMENT)
+
+    def _pass_on(self, moment: float) -> None:
+        if self._endings and time.monotonic() - self._since >= moment:
+            endings, self._endings, self._since = self._endings, [], math.inf
+            with self._trouble():
+                self._listener.ended(endings)
 
     @contextmanager
     def _trouble(self) -> Iterator[None]:

@@ -59,12 +59,13 @@ def open_to_write(path: Path) -> sqlite3.Connection:
     with sentences(path):
         connection = sqlite3.connect(path, timeout=30, isolation_level=None)
         try:
-            _bring_up_to_date(connection, path)
+            _version(connection, path)
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             if found != "ok":
                 raise sqlite3.DatabaseError(found)
-            connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA journal_mode = WAL")
+            _bring_up_to_date(connection, path)
         except BaseException:
             connection.close()
             raise

@@ -55,6 +55,7 @@ class Writer(Store):
         try:
             super().__init__(folder)
             self._waiting: list[tuple[str, Any]] = []
+            self._measured: set[tuple[str, int]] = set()  # epochs that this process has written
             self._written = time.monotonic()
             self._session = self._begin(engine, spec)
         except BaseException:
@@ -102,8 +103,10 @@ class Writer(Store):
     def ended(self, endings: Iterable[Ending]) -> None:
         """Runs are done, or diverged; they will not be trained again. All their epochs are written with them."""
         for each in endings:
-            for epoch in each.epochs:
-                self._epoch(each.identity, epoch)
+            for epoch in each.epochs:  # some may be known from a checkpoint alone
+                if (each.identity, epoch.epoch) not in self._measured:
+                    self._epoch(each.identity, epoch)
+            self._measured -= {(each.identity, epoch.epoch) for epoch in each.epochs}
             status = "done" if each.diverged is None else "diverged"
             row = (status, each.diverged, time.time(), each.seconds, each.host, self._session, each.identity)
             self._later(_ENDED, row)
@@ -134,6 +137,7 @@ class Writer(Store):
         return added.lastrowid
 
     def _epoch(self, identity: str, epoch: Epoch) -> None:
+        self._measured.add((identity, epoch.epoch))
         self._later(_EPOCH, (*astuple(epoch), identity))
 
     def _later(self, statement: str, row: tuple[Any, ...]) -> None:

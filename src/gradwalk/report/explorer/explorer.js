@@ -203,9 +203,7 @@ class Page {
     const words = inWords(settings, found);
     element("result").textContent = words;
     element("walks-picture").setAttribute("aria-label", `Walks of the log-norm of the gradient. ${words}`);
-    element("progress").textContent =
-      `${settings.walks} walks of ${settings.depth} layers of ${settings.width} units in ${milliseconds.toFixed(0)} ms` +
-      (settings.walks > MOST_DRAWN ? `; ${MOST_DRAWN} of them drawn` : "");
+    element("progress").textContent = workText(settings, milliseconds);
     element("mean").textContent = `${signed(found.mean)} ± ${found.standardError.toFixed(2)}`;
     element("spread").textContent = found.spread.toFixed(2);
     const exact = estimate?.kind === "neutral";
@@ -221,7 +219,8 @@ class Page {
     element("unbiased").disabled = !Number.isFinite(estimate?.value);
     element("prediction").textContent = estimate === undefined ? "…" : gainText(estimate);
     element("note").textContent = noteOn(settings, estimate);
-    element("curve-picture").setAttribute("aria-label", `Mean log-norm at layer 0 against the gain: 0 at ${element("prediction").textContent}`);
+    const crossing = `Mean log-norm at layer 0 against the gain: 0 at ${element("prediction").textContent}`;
+    element("curve-picture").setAttribute("aria-label", crossing);
     const slider = element("gain-slider");
     slider.max = Math.max(3, Math.ceil(1.5 * (estimate?.value || 0)), Math.ceil(settings.gain));
     slider.value = settings.gain;
@@ -248,7 +247,7 @@ function checkPage({ gain: g, seed }) {
 }
 
 const signed = (value) => withMinus((Math.round(100 * value) / 100 + 0).toFixed(2)); // + 0 takes the sign off -0
-const percent = (share) => `${Math.round(100 * share)} %`;
+const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
 const raised = (power) => String(power).replace(/\d/g, (digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]);
 
 // The factor that belongs to a difference of log-norms, whatever its sign.
@@ -258,15 +257,26 @@ function factorText(logNorm) {
   return size < Math.log(1e4) ? Math.exp(size).toFixed(0) : `10${raised(Math.round(size / Math.LN10))}`;
 }
 
-function inWords({ depth }, { mean, spread, vanished, exploded }) {
-  const way = mean < 0 ? "shrinks" : "grows";
-  const typical = Math.abs(mean) < Math.log(2)
-    ? `A typical gradient keeps its length over ${depth} layers`
-    : `A typical gradient ${way} by a factor of ${factorText(mean)} over ${depth} layers`;
+function workText({ walks, depth, width }, milliseconds) {
+  const time = milliseconds < 1000 ? `${milliseconds.toFixed(0)} ms` : `${(milliseconds / 1000).toFixed(1)} s`;
+  const drawn = walks > MOST_DRAWN ? `; ${MOST_DRAWN} of them drawn` : "";
+  return `${walks} walks of ${depth} layers of ${width} units in ${time}${drawn}`;
+}
+
+function inWords(settings, found) {
+  const { mean, spread, vanished, exploded } = found;
   return (
-    `${typical}: mean log-norm ${signed(mean)}, spread ${spread.toFixed(2)}. ` +
+    `A typical gradient ${drift(settings, found)}: mean log-norm ${signed(mean)}, spread ${spread.toFixed(2)}. ` +
     `${percent(vanished)} of the networks shrink it more than tenfold, ${percent(exploded)} grow it more than tenfold.`
   );
+}
+
+// A mean that the walks cannot tell from 0 is not called a drift.
+function drift({ depth, walks }, { mean, standardError }) {
+  const way = `over ${depth} layers`;
+  if (Math.abs(mean) < Math.log(2)) return `keeps its length ${way}`;
+  if (Math.abs(mean) < 2 * standardError) return `keeps its length ${way}, as far as ${walks} walks can tell`;
+  return `${mean < 0 ? "shrinks" : "grows"} by a factor of ${factorText(mean)} ${way}`;
 }
 
 function theoryMean({ gain: g, depth }, { value }) {
@@ -283,7 +293,8 @@ function noteOn({ activation, width, depth }, estimate) {
   const { value, kind, walks, spread } = estimate;
   if (kind === "neutral") return "Exact, and the same at every depth.";
   if (!Number.isFinite(value)) {
-    return `No gain makes the walk of ${depth} ${activation} layers of ${width} units unbiased. Try a wider or a shallower network.`;
+    const network = `${depth} ${activation} layers of ${width} units`;
+    return `No gain makes the walk of ${network} unbiased. Try a wider or a shallower network.`;
   }
   const sampled = `Solved in your browser with ${walks} walks; it depends on width and depth.`;
   if (kind === "steady") return sampled;

@@ -1,16 +1,15 @@
 // The two pictures, drawn on canvas: 60 walks of 200 layers take a few milliseconds. Colours come from the style sheet.
 
 const MOST_DRAWN = 120; // walks drawn as lines; the mean and the band rest on all of them
-const MARGIN = { left: 46, right: 14, top: 26, bottom: 38 };
+const MARGIN = { left: 46, right: 22, top: 26, bottom: 38 };
 
 // Round numbers between low and high, about `count` of them.
 function ticks(low, high, count) {
   const rough = (high - low) / count, power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((each) => each * power >= rough);
   const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
-  const found = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) found.push((k * step).toFixed(digits));
-  return found;
+  const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
+  return Array.from({ length: last - first + 1 }, (_, k) => ((first + k) * step).toFixed(digits));
 }
 
 const withMinus = (text) => String(text).replace("-", "\u2212");
@@ -45,12 +44,12 @@ function drawAxes({ pen, box, colour, X, Y }, x, y) {
   pen.strokeStyle = colour("rule");
   pen.lineWidth = 1;
   pen.textAlign = "center";
-  for (const tick of ticks(x.low, x.high, Math.max(3, (box.right - box.left) / 90))) {
+  for (const tick of ticks(x.low, x.high, Math.max(4, (box.right - box.left) / 90))) {
     pen.fillText(tick, X(tick), box.bottom + 16);
   }
   pen.fillText(x.label, (box.left + box.right) / 2, box.bottom + 33);
   pen.textAlign = "right";
-  for (const tick of ticks(y.low, y.high, Math.max(3, (box.bottom - box.top) / 45))) {
+  for (const tick of ticks(y.low, y.high, Math.max(4, (box.bottom - box.top) / 45))) {
     line(pen, [box.left, box.right], [Y(tick), Y(tick)]);
     pen.fillText(withMinus(tick), box.left - 6, Y(tick) + 4);
   }

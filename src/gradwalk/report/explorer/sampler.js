@@ -57,7 +57,8 @@ class Network {
       }
       this.dead++;
     }
-    throw new Error(`simulate: ${this.name} passes no signal or no gradient here: ${REDRAWS} layers in a row were dead`);
+    const what = `${this.name} passes no signal or no gradient here`;
+    throw new Error(`simulate: ${what}: ${REDRAWS} layers in a row were dead`);
   }
 
   heldScale(logScale) {

@@ -31,6 +31,7 @@ _DODGE = 0.008  # in g, between neighbouring depths
 _OCTAVES = 0.05  # between neighbouring lambda_out, so that points of one depth can be told apart
 _MOST = 10.0  # mean squared error: larger ones lie with the diverged runs, as in the printable figure
 _DASHES = {"gaussian": "solid", "orthogonal": "dash"}
+_NAMES = {"gaussian": "Gaussian", "orthogonal": "orthogonal"}
 _RUN = ("gain", "rate_in", "rate_out", "weights", "seed")
 
 
@@ -94,7 +95,7 @@ def epoch_panels(table: Table) -> list[Panel]:
     kinds = sorted(set(shown["weights"].tolist()))
     traces += _rate_legend(colours, shapes)
     if len(kinds) > 1:
-        traces += [_key(f"{kind} weights", mode="lines", line={"color": INK, "dash": _DASHES[kind]}) for kind in kinds]
+        traces += [_key(f"{_NAMES[kind]} weights", mode="lines", line={"color": INK, "dash": _DASHES[kind]}) for kind in kinds]
     depth, width = shown["depth"].max(), shown["width"].max()
     title = f"{called(str(shown['data'][0]))}, D = {depth:.0f}, N = {width:.0f}, error by epoch"
     constant = float(shown["constant_error"][0])
