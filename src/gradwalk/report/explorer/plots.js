@@ -49,7 +49,7 @@ function drawAxes({ pen, box, colour, X, Y }, x, y) {
   }
   pen.fillText(x.label, (box.left + box.right) / 2, box.bottom + 33);
   pen.textAlign = "right";
-  for (const tick of ticks(y.low, y.high, Math.max(4, (box.bottom - box.top) / 45))) {
+  for (const tick of ticks(y.low, y.high, Math.max(6, (box.bottom - box.top) / 45))) {
     line(pen, [box.left, box.right], [Y(tick), Y(tick)]);
     pen.fillText(withMinus(tick), box.left - 6, Y(tick) + 4);
   }

@@ -95,7 +95,9 @@ def epoch_panels(table: Table) -> list[Panel]:
     kinds = sorted(set(shown["weights"].tolist()))
     traces += _rate_legend(colours, shapes)
     if len(kinds) > 1:
-        traces += [_key(f"{_NAMES[kind]} weights", mode="lines", line={"color": INK, "dash": _DASHES[kind]}) for kind in kinds]
+        traces += [
+            _key(f"{_NAMES[kind]} weights", mode="lines", line={"color": INK, "dash": _DASHES[kind]}) for kind in kinds
+        ]
     depth, width = shown["depth"].max(), shown["width"].max()
     title = f"{called(str(shown['data'][0]))}, D = {depth:.0f}, N = {width:.0f}, error by epoch"
     constant = float(shown["constant_error"][0])
