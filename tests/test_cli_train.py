@@ -80,12 +80,20 @@ def test_a_killed_training_goes_on_to_the_same_metrics(tmp_path):
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
-    command = [sys.executable, "-c", "from gradwalk.cli import main; main()", "train", *SMALL, "--epochs", "100000"]
-    process = subprocess.Popen([*command, "--out", str(tmp_path / "run")], stderr=subprocess.PIPE, text=True)
-    while not (tmp_path / "run" / "metrics.csv").exists():
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    heard = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # a job in the background is deaf
+    )
+    code = heard + "from gradwalk.cli import main; main()"
+    command = [sys.executable, "-c", code, "train", *SMALL, "--epochs", "100000", "--out", str(tmp_path / "run")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        while not (tmp_path / "run" / "metrics.csv").exists():
+            time.sleep(0.01)
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert "the same command goes on from there" in said
     assert list((tmp_path / "run" / "checkpoints").glob("*.safetensors"))

@@ -181,6 +181,7 @@ def test_fewer_epochs_can_confirm_and_their_verdict_carries_the_scale() -> None:
     assert row.finding.verdict == HOLDS
     assert row.reduced == "10,000 of 60,000 examples, 8 of 500 epochs"
     assert page.claim_rows({"fig3": by_gain()})[5].reduced == ""
+    assert page.claim_rows({"fig3": by_gain(epochs=4)})[5].reduced == ""  # no verdict, no scale to it
 
 
 def test_a_table_without_other_widths_leaves_a_part_of_c2_open() -> None:
@@ -404,7 +405,7 @@ def test_a_page_is_replaced_whole_or_not_at_all(written: Path, monkeypatch) -> N
 
 
 def drawn(name: str, given: Table) -> list[dict]:
-    return [json.loads(each.json.replace("<\\/", "</")) for each in plots.panels(name, given)]
+    return [json.loads(each.json) for each in plots.panels(name, given)]
 
 
 def test_every_figure_has_its_panels(tables: dict[str, Table]) -> None:
@@ -441,9 +442,20 @@ def test_what_diverged_and_what_made_no_mistake_has_a_marked_place(tables: dict[
     assert notes == {"0 mistakes"}
 
 
+def test_a_mean_of_which_a_part_diverged_is_hollow() -> None:
+    given = trained("fig4a", lambda gain, **_: None if gain == 1.2 else 0.1, gain=[1.05, 1.2], depth=[2, 4])
+    whole = trained("fig4a", lambda **_: 0.1, gain=[1.05, 1.2], depth=[2, 4])
+    assert [drawn("fig4a", each)[0]["data"][0]["marker"]["symbol"] for each in (given, whole)] == [
+        ["circle-open"] * 2,
+        ["circle"] * 2,
+    ]
+    assert "hollow: some g diverged" in plots.panels("fig4a", given)[0].title
+    assert "hollow" not in plots.panels("fig4a", whole)[0].title
+
+
 def test_the_lower_panels_of_figure_3_show_the_best_run_of_each_g() -> None:
     given = trained(
-        "fig3", lambda rate_in, gain, **_: None if gain == 1.6 else rate_in, gain=[1.2, 1.6], rate_in=[0.1, 0.3]
+        "fig3", lambda rate_in, gain, **_: None if gain == 1.6 else rate_in, gain=[1.2, 1.6], rate_in=[0.3, 0.1]
     )
     _, lower = drawn("fig3", given)
     (trace,) = lower["data"]

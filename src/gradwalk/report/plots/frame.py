@@ -47,8 +47,8 @@ class Panel:
 
     @property
     def json(self) -> str:
-        """Its traces and layout, for a script element of the page."""
-        return str(self.figure.to_json()).replace("</", "<\\/")
+        """Its traces and layout, for a script element of the page: Plotly writes "<" as an escape in it."""
+        return str(self.figure.to_json())
 
 
 def panel(title: str, traces: Sequence[Trace], x: Mapping[str, Any], y: Mapping[str, Any], **more: Any) -> Panel:
