@@ -51,7 +51,7 @@ def _words(when: float, seconds: float, where: Mapping[str, Any], which: Mapping
     place = f"{where['processor']}, {where['cores']} cores, {where['system']}"
     return {
         "date": date,
-        "seconds": f"{seconds:.1f}",
+        "seconds": f"{seconds:.6g}",
         "machine": place,
         "versions": ", ".join(f"{name} {number}" for name, number in which.items()),
     }

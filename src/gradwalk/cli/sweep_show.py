@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gradwalk.cli.show import Line
+from gradwalk.words import duration, quantity
 
 if TYPE_CHECKING:
     from gradwalk.sweep import Result, Standing, SweepSummary
@@ -60,33 +61,6 @@ def standing_line(now: Standing) -> str:
     if now.left:
         parts.append(f"{duration(now.left)} left")
     return ", ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """Return a time in words, in its two largest units.
-
-    >>> duration(0.25), duration(59.6), duration(7300), duration(200000)
-    ('0.2 s', '1 min 0 s', '2 h 2 min', '2 d 8 h')
-    """
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    for size, name, smaller, unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= size:
-            return f"{whole // size} {name} {whole % size // smaller} {unit}"
-    return f"{whole} s"
-
-
-def quantity(number: float, unit: str) -> str:
-    """Return a number with the metric prefix that makes it short.
-
-    >>> quantity(2_520_000_000, "B"), quantity(4.0e15, "FLOP"), quantity(120, "B")
-    ('2.5 GB', '4.0 PFLOP', '120 B')
-    """
-    for size, prefix in ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{number / size:.1f} {prefix}{unit}"
-    return f"{number:.0f} {unit}"
 
 
 def summary_lines(done: SweepSummary) -> list[Line]:

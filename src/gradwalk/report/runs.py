@@ -10,6 +10,7 @@ from gradwalk.figures import SIMULATED
 from gradwalk.figures.outcomes import unique
 from gradwalk.figures.table import Column, Table
 from gradwalk.report.extent import PAPERS_EXAMPLES, Extent, called, reduced
+from gradwalk.words import duration
 
 Line = tuple[str, str]
 
@@ -81,19 +82,6 @@ def _made(table: Table) -> list[Line]:
     if "seconds" in made:
         lines.append(("time", duration(float(made["seconds"]))))
     return lines + [(name, made[name]) for name in ("machine", "versions") if name in made]
-
-
-def duration(seconds: float) -> str:
-    """Return a time in words.
-
-    >>> duration(42.3), duration(252), duration(7260)
-    ('42 s', '4 min 12 s', '2 h 1 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def _listed(column: Column, digits: str = "g") -> str:
