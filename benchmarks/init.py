@@ -1,26 +1,44 @@
-"""What init_ costs beside torch's kaiming_normal_ on the same model: both in one run, in turn, median of the repeats.
+"""What `init_` costs, and what it gives: beside kaiming_normal_ on real models, and beside its peers on deep MLPs.
 
-Both sides also make the biases 0. The gains are computed once before the clock starts and kept for the process; what
-that first call costs is told beside it, since tanh and the like solve the exact sampler for theirs. Nothing of a model
-is kept: every call finds its layers anew.
+Both sides of the first table also make the biases 0. The gains are computed once before the clock starts and kept for
+the process; what that first call costs is told beside it, since tanh and the like solve the exact sampler for theirs.
+Nothing of a model is kept: every call finds its layers anew.
+
+The second table has the final log-norm of the gradient, ln of |delta| at the first layer over |delta| at the last, as
+`probe` measures it on 100 random inputs with a random gradient at the output: its mean and standard deviation over
+seeds. kaiming_normal_ has torch's own gain for the activation, that of ReLU where torch has none; orthogonal_ has
+sqrt 2 for ReLU and 1 else. LSUV and AnyInit are their authors' packages, as they come.
 """
 
-import argparse
-import json
+import functools
+import math
+import signal
 import statistics
-import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
+import anyinit
+import lsuv
 import torch
-from setting import line, setting
+from setting import Answer, Spread, Table, main, number, seconds
 from torch import nn
 
 import gradwalk.torch as gwt
+from gradwalk.gains import UnsteadyWarning
+
+WIDTH = 100
+DEPTHS = {20: 50, 200: 8, 1000: 3}  # depth: seeds
+ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "elu": nn.ELU, "selu": nn.SELU, "gelu": nn.GELU}
+PATIENCE = 15.0  # seconds a peer may take for one network
+ENOUGH = 10.0  # seconds after which no other seed is drawn, if there were two
 
 
-def mlp(depth: int, width: int, activation: Callable[[], nn.Module]) -> nn.Module:
-    """Return a square MLP."""
-    return nn.Sequential(*(each for _ in range(depth) for each in (nn.Linear(width, width), activation())))
+def mlp(depth: int, width: int, activation: Callable[[], nn.Module]) -> nn.Sequential:
+    """Return a square MLP with that many layers of weights."""
+    layers = [each for _ in range(depth) for each in (nn.Linear(width, width), activation())]
+    return nn.Sequential(*layers[:-1])
 
 
 class ConvNet(nn.Module):
@@ -48,23 +66,56 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-def kaiming(model: nn.Module, generator: torch.Generator) -> None:
-    """Do what users do today."""
+def each_weight_(model: nn.Module, fill_: Callable[[torch.Tensor], object]) -> None:
+    """Fill the weights of all layers, and make the biases 0: what users do today."""
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Conv2d):
-            nn.init.kaiming_normal_(module.weight, nonlinearity="relu", generator=generator)
+            fill_(module.weight)
             nn.init.zeros_(module.bias)
 
 
-def seconds(call: Callable[[], object]) -> float:
-    """Return how long one call takes."""
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
+def kaiming(model: nn.Module, generator: torch.Generator, name: str = "relu") -> None:
+    """Do what users do most."""
+    nonlinearity = name if name in ("relu", "tanh", "selu") else "relu"
+    fill_ = functools.partial(nn.init.kaiming_normal_, nonlinearity=nonlinearity, generator=generator)
+    each_weight_(model, fill_)
 
 
-def compare(name: str, repeats: int) -> dict[str, object]:
-    """Return one row: the first call, both medians, and the median ratio of the pairs."""
+def orthogonal(model: nn.Module, generator: torch.Generator, name: str) -> None:
+    """Draw orthogonal weights."""
+    gain = math.sqrt(2) if name == "relu" else 1.0
+    each_weight_(model, functools.partial(nn.init.orthogonal_, gain=gain, generator=generator))
+
+
+def init(model: nn.Module, generator: torch.Generator, name: str) -> None:
+    """Do what gradwalk does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnsteadyWarning)
+        gwt.init_(model, generator=generator)
+
+
+def unit_variance(model: nn.Module, generator: torch.Generator, name: str) -> None:
+    """Do what the package lsuv does; it draws from torch's global seed."""
+    torch.manual_seed(generator.initial_seed())
+    lsuv.lsuv_with_singlebatch(model, torch.randn(100, WIDTH, generator=generator), verbose=False)
+
+
+def any_init(model: nn.Module, generator: torch.Generator, name: str) -> None:
+    """Do what the package anyinit does."""
+    anyinit.initialize(model, seed=generator.initial_seed())
+
+
+METHODS: dict[str, Callable[[nn.Module, torch.Generator, str], None]] = {
+    "init_": init,
+    "kaiming_normal_": kaiming,
+    "orthogonal_": orthogonal,
+    "LSUV": unit_variance,
+    "AnyInit": any_init,
+}
+
+
+def beside_kaiming(name: str, rounds: int) -> dict[str, Any]:
+    """Return one row: the first call, and both sides with their ratio, taken in turns."""
     model, generator = MODELS[name](), torch.Generator().manual_seed(0)
     first = seconds(lambda: gwt.init_(model, generator=generator))
     for row in gwt.init_(model, generator=generator).rows:  # the answer, before it is timed
@@ -72,31 +123,125 @@ def compare(name: str, repeats: int) -> dict[str, object]:
         assert abs(weight.std().item() / row.std - 1) < 0.05, row
     pairs = [
         (seconds(lambda: gwt.init_(model, generator=generator)), seconds(lambda: kaiming(model, generator)))
-        for _ in range(repeats)
+        for _ in range(rounds)
     ]
-    ours, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
-    ratio = statistics.median(our / their for our, their in pairs)
-    return {"model": name, "first": first, "init_": ours, "kaiming_normal_": theirs, "ratio": ratio}
+    ours, theirs = zip(*pairs, strict=True)
+    ratios = [our / their for our, their in pairs]
+    told = {"init_": Spread.of(ours), "kaiming_normal_": Spread.of(theirs), "ratio": Spread.of(ratios)}
+    return {"model": name, "first": first} | {key: vars(each) for key, each in told.items()}
 
 
-def main() -> None:
-    """Print a table, and write it with the versions as JSON where asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=21)
-    parser.add_argument("--json", help="also write the rows there")
-    options = parser.parse_args()
-    print(line())
-    print(f"{'':26}{'first call':>12}{'init_':>12}{'kaiming_normal_':>18}{'ratio':>8}")
+@contextmanager
+def limited(most: float) -> Iterator[None]:
+    """Raise TimeoutError where the block takes more than so many seconds."""
+
+    def ring(*_: object) -> None:
+        raise TimeoutError(f"not done within {most:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, most)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def log_norm(model: nn.Module, seed: int) -> float:
+    """Return the final log-norm of the gradient, with a random gradient at the output."""
+    generator = torch.Generator().manual_seed(1000 + seed)
+    x, delta = torch.randn(2, 100, WIDTH, generator=generator)
+    return float(gwt.probe(model, x, lambda output: (output * delta).sum()).log_norm[0])
+
+
+def among_peers(depth: int, name: str, seeds: int) -> list[dict[str, Any]]:
+    """Return a row a method; the methods take turns, seed by seed, until they have spent their time or failed."""
+    found: dict[str, list[tuple[float, float]]] = {method: [] for method in METHODS}
+    first, failed = {}, {}
+    for seed in range(-1, seeds):  # -1: for the gains, and whatever else a first call does
+        for method, init_ in METHODS.items():
+            if method in failed or (len(found[method]) >= 2 and sum(t for t, _ in found[method]) > ENOUGH):
+                continue
+            model, generator = mlp(depth, WIDTH, ACTIVATIONS[name]), torch.Generator().manual_seed(seed + 1)
+            try:
+                with limited(PATIENCE):
+                    took = seconds(functools.partial(init_, model, generator, name))
+            except Exception as error:  # what a peer does not manage is its answer
+                if method == "init_":
+                    raise
+                failed[method] = str(error) if isinstance(error, TimeoutError) else type(error).__name__
+                continue
+            if seed < 0:
+                first[method] = took
+            if seed >= 0 or took > ENOUGH / 2:
+                found[method].append((took, log_norm(model, seed)))
     rows = []
-    for name in MODELS:
-        row = compare(name, options.repeats)
+    for method, pairs in found.items():
+        row = {"depth": depth, "activation": name, "method": method, "failed": failed.get(method)}
+        if len(pairs) >= 2:
+            times, ends = zip(*pairs, strict=True)
+            row |= {"seconds": vars(Spread.of(times)), "first": first[method], "seeds": len(ends)}
+            row |= {"mean": statistics.mean(ends), "sd": statistics.stdev(ends), "log_norms": ends}
         rows.append(row)
-        times = [f"{1e3 * float(str(row[key])):.1f} ms" for key in ("first", "init_", "kaiming_normal_")]
-        print(f"{name:26}{times[0]:>12}{times[1]:>12}{times[2]:>18}{row['ratio']:8.2f}", flush=True)
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump({"setting": setting(), "rows": rows}, file, indent=1)
+    return rows
+
+
+def measure(quick: bool) -> Answer:
+    """Return both tables."""
+    answer = Answer()
+    heads = ("model", "init_, ms", "kaiming_normal_, ms", "ratio", "first call, ms")
+    table = Table("init_ beside kaiming_normal_", heads)
+    answer.tables.append(table)
+    for name in MODELS:
+        row = beside_kaiming(name, 3 if quick else 21)
+        answer.numbers.append(row)
+        ours, theirs = (number(1e3 * row[key]["median"]) for key in ("init_", "kaiming_normal_"))
+        table.add(name, ours, theirs, Spread(**row["ratio"]), number(1e3 * row["first"]))
+    heads = ("depth", "activation", "method", "seconds a net", "first call, s", "log-norm: mean", "sd", "seeds")
+    table = Table(f"init_ among its peers: MLPs of width {WIDTH}, final log-norm of the gradient", heads)
+    answer.tables.append(table)
+    for depth, seeds in DEPTHS.items():
+        for name in ACTIVATIONS:
+            if name == "gelu" and depth > 20:  # unsteady: no gain holds it
+                continue
+            for row in among_peers(depth, name, 2 if quick else seeds):
+                answer.numbers.append(row)
+                table.add(depth, name, row["method"], *_cells(row))
+    _aims(answer)
+    return answer
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    if "mean" not in row:
+        return (row["failed"], *[""] * 4)
+    told = (str(Spread(**row["seconds"])), number(row["first"]))
+    return (*told, f"{row['mean']:+.2f}", f"{row['sd']:.2f}", str(row["seeds"]))
+
+
+def _aims(answer: Answer) -> None:
+    rows = {(row["depth"], row["activation"], row["method"]): row for row in answer.numbers if "mean" in row}
+    times = [
+        rows[200, name, "LSUV"]["seconds"]["median"] / rows[200, name, "init_"]["seconds"]["median"]
+        for name in ACTIVATIONS
+        if (200, name, "LSUV") in rows
+    ]
+    answer.aim("init_ at least 100 times as fast as LSUV at D=200", f"{number(min(times))} or more", min(times) >= 100)
+    for depth in DEPTHS:
+        for name in ("tanh", "elu", "selu"):
+            ours = rows[depth, name, "init_"]
+            error = 2 * ours["sd"] / math.sqrt(ours["seeds"])
+            others = {
+                method: abs(row["mean"])
+                for (*where, method), row in rows.items()
+                if where == [depth, name] and method != "init_" and math.isfinite(row["mean"])
+            }
+            best = min(others, key=lambda method: others[method])
+            answer.aim(
+                f"|mean log-norm| of init_ not larger than any peer's, {name}, D={depth}",
+                f"{abs(ours['mean']):.2f} ± {error:.2f} against {others[best]:.2f} ({best})",
+                abs(ours["mean"]) <= others[best],
+            )
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure)

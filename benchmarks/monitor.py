@@ -1,86 +1,37 @@
 """What a Monitor costs while training: the same steps with one and without, taken in turns in one run."""
 
-import argparse
-import json
-import math
-import platform
-import statistics
-import time
-
 import numpy as np
-import torch
-from torch import nn
+from setting import Answer, Spread, Table, main
+from steps import BATCH, DEPTH, WIDTH, inputs, loss, network, training
 
 from gradwalk.torch.monitor import Monitor
 from gradwalk.torch.probe import probe
 
 
-def network(depth: int, width: int) -> nn.Sequential:
-    """Return a tanh net with weights of gain 1.1."""
-    draw, layers = torch.Generator().manual_seed(0), []
-    for _ in range(depth):
-        layer = nn.Linear(width, width)
-        with torch.no_grad():
-            layer.weight.normal_(0, 1.1 / math.sqrt(width), generator=draw)
-        layers += [layer, nn.Tanh()]
-    return nn.Sequential(*layers[:-1])
-
-
-def seconds(model: nn.Module, x: torch.Tensor, steps: int, monitor: Monitor | None) -> float:
-    """Return what that many steps of SGD take."""
-    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
-    start = time.perf_counter()
-    for _ in range(steps):
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        if monitor is not None:
-            monitor.step()
-        optimizer.step()
-    return time.perf_counter() - start
-
-
-def main() -> None:
-    """Check the record, then time it, and print one JSON object."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--depth", type=int, default=64)
-    parser.add_argument("--width", type=int, default=128)
-    parser.add_argument("--batch", type=int, default=100)
-    parser.add_argument("--every", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=7)
-    options = parser.parse_args()
-    x = torch.randn(options.batch, options.width, generator=torch.Generator().manual_seed(1))
-
-    model = network(options.depth, options.width)
-    walk = probe(model, x, lambda output: output.square().mean())
+def measure(quick: bool) -> Answer:
+    """Check the record, then time it."""
+    model, x = network(), inputs()
+    walk = probe(model, x, loss)
     with Monitor(model, 1) as monitor:
-        seconds(model, x, 1, monitor)
+        training(model, x, 1, monitor)
     assert np.allclose(monitor.records[0].log_norm, walk.log_norm, atol=1e-4), "the monitor records something else"
 
-    seconds(model, x, 20, None)
-    ratios, one = [], []
-    for _ in range(options.rounds):
-        with Monitor(model, options.every) as monitor:
-            watched = seconds(model, x, options.every, monitor)
-        assert len(monitor.records) == 1
-        ratios.append(watched / seconds(model, x, options.every, None))
-        with Monitor(model, 1) as monitor:
-            always = seconds(model, x, 10, monitor)
-        one.append(always / seconds(model, x, 10, None))
-    result = {
-        "depth": options.depth,
-        "width": options.width,
-        "batch": options.batch,
-        "every": options.every,
-        "ratio_median": statistics.median(ratios),
-        "ratios": ratios,
-        "ratio_every_step": statistics.median(one),
-        "overhead_from_every_step": (statistics.median(one) - 1) / options.every,
-        "torch": torch.__version__,
-        "threads": torch.get_num_threads(),
-        "machine": platform.machine(),
-    }
-    print(json.dumps(result, indent=2))
+    training(model, x, 20)
+    table = Table(f"Monitor, {DEPTH} x {WIDTH}, batch {BATCH}", ("recorded", "step with it / without"))
+    answer = Answer([table])
+    for every, steps in ((100, 100), (1, 10)):
+        ratios = []
+        for _ in range(2 if quick else 15):
+            with Monitor(model, every) as monitor:
+                watched = training(model, x, steps, monitor)
+            assert len(monitor.records) == steps // every
+            ratios.append(watched / training(model, x, steps))
+        ratio = Spread.of(ratios)
+        answer.numbers.append({"every": every, "ratio": vars(ratio)})
+        table.add(f"every {every} steps" if every > 1 else "every step", ratio)
+    table.add("every 100 steps, from the row above", f"{1 + (ratio.median - 1) / 100:.4f}")
+    return answer
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure)

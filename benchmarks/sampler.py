@@ -4,21 +4,19 @@ The dense side is the better of two: `simulate(method="dense")`, in NumPy and do
 and single precision with batched products on all cores, written here to be as fast as torch lets it be.
 """
 
-import argparse
 import functools
-import json
 import math
-import statistics
-import time
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
-from setting import line, setting
+from setting import Answer, Spread, Table, main, number, seconds
 
 from gradwalk.simulation import simulate
 
 DEPTH = 200
+FEW = {30: 200, 100: 64, 300: 16, 1000: 2}  # width: walks of the dense sides a round
+WANTED = {100: 50, 1000: 400}  # width: times as fast as the better dense side
 GAINS = {"relu": 1.4323, "tanh": 1.143}
 TORCH_F = {"relu": torch.relu, "tanh": torch.tanh}
 TORCH_SLOPE = {"relu": lambda a, h: (a > 0).to(a.dtype), "tanh": lambda a, h: 1 - h * h}
@@ -55,20 +53,9 @@ def torch_dense(name: str, width: int, walks: int, seed: int) -> np.ndarray:
     return torch.cat(finals)[:walks].numpy()
 
 
-def seconds_a_walk(sample: Callable[[int], object], walks: int, repeats: int) -> list[float]:
-    """Return seconds a walk, one value a repeat."""
-    times = []
-    for repeat in range(repeats):
-        start = time.perf_counter()
-        sample(repeat)
-        times.append((time.perf_counter() - start) / walks)
-    return times
-
-
-def compare(name: str, width: int, repeats: int) -> dict[str, object]:
-    """Return one row: seconds a walk of each side, and the ratio exact over the better dense one."""
-    gain, many = GAINS[name], 4000 if width <= 100 else 1000
-    few = 8 * -(-max(2, min(200, 3_000_000 // width**2)) // 8) if width <= 300 else 3
+def compare(name: str, width: int, rounds: int) -> dict[str, Any]:
+    """Return one row: seconds a walk of each side, taken in turns, and what the dense ones take over the exact one."""
+    gain, many, few = GAINS[name], 4000 if width <= 100 else 1000, FEW[width]
 
     def exact(seed: int) -> np.ndarray:
         return simulate(name, width, DEPTH, gain=gain, walks=many, rng=seed).final
@@ -79,54 +66,50 @@ def compare(name: str, width: int, repeats: int) -> dict[str, object]:
     def dense_torch(seed: int) -> np.ndarray:
         return torch_dense(name, width, few, seed)
 
+    sides = {"exact": (exact, many), "dense_numpy": (dense, few), "dense_torch": (dense_torch, few)}
     reference = exact(99)
+    error = math.hypot(reference.std() / math.sqrt(many), reference.std() / math.sqrt(few))
     for other in (dense(1), dense_torch(1)):
-        error = math.hypot(reference.std() / math.sqrt(many), reference.std() / math.sqrt(few))
-        assert abs(reference.mean() - other.mean()) < 4.5 * error, (
-            name,
-            width,
-            reference.mean(),
-            other.mean(),
-        )
-    times = {
-        "exact": seconds_a_walk(exact, many, repeats),
-        "dense_numpy": seconds_a_walk(dense, few, repeats),
-        "dense_torch": seconds_a_walk(dense_torch, few, repeats),
-    }
-    medians = {side: statistics.median(each) for side, each in times.items()}
-    ratios = {side: medians[side] / medians["exact"] for side in ("dense_numpy", "dense_torch")}
-    return {"activation": name, "width": width, "depth": DEPTH, "seconds": times, "ratios": ratios}
+        assert abs(reference.mean() - other.mean()) < 4.5 * error, (name, width, reference.mean(), other.mean())
+    times: dict[str, list[float]] = {side: [] for side in sides}
+    for seed in range(rounds):
+        for side, (sample, walks) in sides.items():
+            times[side].append(seconds(functools.partial(sample, seed)) / walks)
+    better = [min(pair) for pair in zip(times["dense_numpy"], times["dense_torch"], strict=True)]
+    ratio = Spread.of([dense / exact for dense, exact in zip(better, times["exact"], strict=True)])
+    told = {side: vars(Spread.of(each)) for side, each in times.items()}
+    return {"activation": name, "width": width, "depth": DEPTH, "ratio": vars(ratio), **told}
 
 
-def main() -> None:
-    """Print a table, and write it with the versions as JSON where asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--widths", type=int, nargs="+", default=[30, 100, 300, 1000])
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json", help="also write the rows there")
-    options = parser.parse_args()
-    print(line(), f"depth {DEPTH}", sep="; ")
-    print(
-        f"{'':12}{'width':>6}  {'exact':>12} {'dense NumPy':>14} {'dense torch':>14}   times faster than NumPy, torch"
-    )
-    rows = []
+def growth(rows: list[dict[str, Any]], side: str) -> float:
+    """Return b of seconds ~ width^b, by least squares on logarithms."""
+    widths, times = [row["width"] for row in rows], [row[side]["median"] for row in rows]
+    return float(np.polyfit(np.log(widths), np.log(times), 1)[0])
+
+
+def measure(quick: bool) -> Answer:
+    """Return the times of all sides at all widths, and how they grow."""
+    heads = ("activation", "width", "exact, us", "dense NumPy, us", "dense torch, us", "better dense one / exact")
+    table = Table(f"The exact sampler against the dense one, a walk of {DEPTH} layers", heads)
+    answer = Answer([table])
     for name in GAINS:
-        for width in options.widths:
-            row = compare(name, width, options.repeats)
-            rows.append(row)
-            microseconds = [1e6 * statistics.median(each) for each in row["seconds"].values()]
-            ratios = row["ratios"].values()
-            print(
-                f"{name:12}{width:6}  "
-                + " ".join(f"{each:11.1f} us" for each in microseconds)
-                + "   "
-                + "".join(f"{each:12.0f}" for each in ratios),
-                flush=True,
-            )
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump({"setting": setting(), "rows": rows}, file, indent=1)
+        rows = [_told(compare(name, width, 1 if quick else 5 if width < 1000 else 3), table) for width in FEW]
+        answer.numbers += rows
+        exponents = {side: growth(rows, side) for side in ("exact", "dense_numpy", "dense_torch")}
+        answer.numbers.append({"activation": name, "growth": exponents})
+        table.add(name, "grows as", *(f"N^{each:.2f}" for each in exponents.values()), "")
+        for width, wanted in WANTED.items():
+            found = next(row["ratio"]["median"] for row in rows if row["width"] == width)
+            claim = f"exact sampler at least {wanted} times as fast at N={width}, {name}"
+            answer.aim(claim, number(found), found >= wanted)
+    return answer
+
+
+def _told(row: dict[str, Any], table: Table) -> dict[str, Any]:
+    times = [number(1e6 * row[side]["median"]) for side in ("exact", "dense_numpy", "dense_torch")]
+    table.add(row["activation"], row["width"], *times, Spread(**row["ratio"]))
+    return row
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure)

@@ -6,9 +6,7 @@ noise of the machine in it; the share is counted from within, without that noise
 spent inside `train`, plus all that is spent there in listening to it, loading the data set apart.
 """
 
-import argparse
-import json
-import statistics
+import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -16,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from setting import line, setting
+from setting import Answer, Spread, Table, main
 
 from gradwalk.sweep import Spec, engine, run_sweep, session
 from gradwalk.sweep.record import Recorder
@@ -32,6 +30,7 @@ rate_in = [1e-3, 1e-2]
 epochs = 5
 seed = [0, 1, 2, 3, 4]
 """
+CORES = os.cpu_count() or 1
 LISTENED = ("began", "stepped", "measured", "ended", "failed")
 
 
@@ -54,18 +53,18 @@ class Clock:
         return run
 
 
-def direct(spec: Spec, threads: int) -> tuple[float, dict[str, Any]]:
+def direct(spec: Spec) -> tuple[float, dict[str, Any]]:
     """Return seconds and numbers of the runs trained by `train` alone; their stacks are made before the clock runs."""
     entries, data = session.enlisted(spec)
-    stacks, found = jobs(entries, data, threads), {}
+    stacks, found = jobs(entries, data, CORES), {}
     start = time.perf_counter()
     for job in stacks:
-        for identity, outcome in zip(job.identities, train(job.runs, job.data, threads=threads), strict=True):
+        for identity, outcome in zip(job.identities, train(job.runs, job.data, threads=CORES), strict=True):
             found[identity] = outcome.epochs
     return time.perf_counter() - start, found
 
 
-def swept(spec: str, threads: int) -> tuple[float, float, dict[str, Any]]:
+def swept(spec: str) -> tuple[float, float, dict[str, Any]]:
     """Return seconds of the whole sweep, seconds of it that are not training, and its numbers."""
     inside, listening, loading = Clock(), Clock(), Clock()
     true = engine.train, session.load, {name: getattr(Recorder, name) for name in LISTENED}
@@ -75,7 +74,7 @@ def swept(spec: str, threads: int) -> tuple[float, float, dict[str, Any]]:
     try:
         with tempfile.TemporaryDirectory() as folder:
             start = time.perf_counter()
-            summary = run_sweep(Spec.load(spec), Path(folder), threads=threads)
+            summary = run_sweep(Spec.load(spec), Path(folder), threads=CORES)
             seconds = time.perf_counter() - start
     finally:
         engine.train, session.load = true[:2]
@@ -91,33 +90,24 @@ def without_clocks(found: dict[str, Any]) -> dict[str, Any]:
     return {identity: [replace(each, seconds=0.0) for each in epochs] for identity, epochs in found.items()}
 
 
-def main() -> None:
-    """Compare the numbers, then take turns, and print the ratios and shares."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=setting()["cores"])
-    parser.add_argument("--json", help="also write the rounds there")
-    options = parser.parse_args()
+def measure(quick: bool) -> Answer:
+    """Compare the numbers, then take turns."""
     spec = Spec.load(SPEC)
-    _, alone = direct(spec, options.threads)
-    _, _, kept = swept(SPEC, options.threads)
+    _, alone = direct(spec)
+    _, _, kept = swept(SPEC)
     assert without_clocks(alone) == without_clocks(kept), "the sweep has other numbers"
-    print(f"{line()}; {len(alone)} runs on {options.threads} threads")
-    rounds = []
-    for _ in range(options.rounds):
-        plain, _ = direct(spec, options.threads)
-        whole, added, _ = swept(SPEC, options.threads)
-        rounds.append({"train": plain, "sweep": whole, "ratio": whole / plain, "share": added / whole})
-        print(
-            f"train alone {plain:6.2f} s   sweep {whole:6.2f} s   ratio {whole / plain:.3f}   "
-            f"spec, store and scheduling {added:.3f} s, {100 * added / whole:.2f} %",
-            flush=True,
-        )
-    for name in ("ratio", "share"):
-        print(f"median {name}: {statistics.median(each[name] for each in rounds):.4f}")
-    if options.json:
-        Path(options.json).write_text(json.dumps({"setting": setting(), "rounds": rounds}, indent=1))
+    heads = ("train alone, s", "sweep, s", "sweep / train alone", "spec, store and scheduling, share of the sweep")
+    answer = Answer([Table(f"A sweep of {len(alone)} short runs", heads)])
+    for _ in range(1 if quick else 5):
+        plain, _ = direct(spec)
+        whole, added, _ = swept(SPEC)
+        answer.numbers.append({"train": plain, "sweep": whole, "ratio": whole / plain, "share": added / whole})
+    told = {key: Spread.of([each[key] for each in answer.numbers]) for key in answer.numbers[0]}
+    answer.tables[0].add(*told.values())
+    share = told["share"].median
+    answer.aim("spec, store and scheduling less than 2 % of a sweep", f"{100 * share:.2f} %", share < 0.02)
+    return answer
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure)

@@ -612,7 +612,7 @@ def test_a_run_that_failed_is_told(tmp_path: Path, monkeypatch) -> None:
     [
         ("fig3 --scale big", 'reproduce: scale must be "smoke" or '),
         ("fig1 --print-spec", "reproduce: fig1 have no spec: they are simulated"),
-        ("fig1 --spec a.toml", "reproduce: --spec is for one of fig3, fig4a, fig4b, fig4c, fig4d, got fig1"),
+        ("fig1 --spec a.toml", "reproduce: --spec is for one of fig3, fig4a, fig4b, fig4c, fig4d, initialisers, got"),
         ("fig3 fig4a --spec a.toml", "got fig3 fig4a"),
         ("fig3 --spec nowhere.toml", "nowhere.toml"),
     ],

@@ -15,6 +15,7 @@ ALLOWED = {
     "checks": set(),
     "files": set(),
     "versions": set(),
+    "words": set(),
     "progress": set(),
     "activations": set(),
     "theory": {"activations", "checks", "theory"},
@@ -26,6 +27,7 @@ ALLOWED = {
         "data",
         "figures",
         "gains",
+        "nets",
         "progress",
         "simulation",
         "sweep",
@@ -39,7 +41,7 @@ ALLOWED = {
     "nets": {"activations", "checks", "files", "gains", "nets", "torch"},
     "train": {"activations", "checks", "data", "files", "gains", "nets", "progress", "train", "versions"},
     "sweep": {"activations", "checks", "data", "files", "gains", "nets", "progress", "sweep", "train", "versions"},
-    "report": {"activations", "figures", "files", "gains", "nets", "report", "theory"},
+    "report": {"activations", "figures", "files", "gains", "nets", "report", "theory", "words"},
     "cli": {
         "activations",
         "checks",
@@ -56,6 +58,7 @@ ALLOWED = {
         "theory",
         "train",
         "versions",
+        "words",
     },
     "__init__": {"activations", "gains", "simulation", "theory"},
 }

@@ -147,6 +147,18 @@ class TestGradient:
         theirs, best = autograd(plain, x.to(precision), target), autograd(exact, x.double(), target)
         return [max(relative(a, b) for a, b in zip(side, best, strict=True)) for side in (ours, theirs)]
 
+    def test_a_large_layers_gradient_made_some_rows_at_a_time_is_that_of_autograd_alone_or_stacked(self):
+        widths, names, loss = (800, 1100, 7), ["tanh", "linear"], nets.CrossEntropy()
+        stack, alone = (random_stack(widths, names, 3, loss) for _ in range(2))
+        alone.keep([1])
+        x, target = minibatch(widths, loss)
+        stack.gradient(x, target)
+        alone.gradient(x, target)
+        expected = autograd(exported(stack, 1, names), x, target)
+        for d in range(2):
+            assert relative(stack.weight_gradients[d][1].T, expected[d]) < 1e-5
+            assert torch.equal(stack.weight_gradients[d][1], alone.weight_gradients[d][0])
+
     def test_in_double_precision_it_is_that_of_autograd_through_two_hundred_layers(self):
         assert self.deep(torch.float64)[0] < 1e-12
 

@@ -315,7 +315,7 @@ class Reader(HTMLParser):
     def handle_data(self, text) -> None:
         table = next((each.get("class") for name, each in reversed(self.open) if name == "table"), None)
         if {"tbody", "tr"} <= {name for name, _ in self.open}:
-            self.rows[table][-1].append(text.strip())
+            self.rows[table][-1].append(text.replace("\xa0", " ").strip())
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,10 @@ import errno
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -32,6 +34,13 @@ def digits():
 def runs(count=3, **changes):
     gains = (1.0, 1.2, 1.4, 1.1, 1.3)
     return [Run(**(SMALL | {"gain": gains[i], "seed": i, "rate_out": 0.05 + 0.05 * i} | changes)) for i in range(count)]
+
+
+LONG = 100  # epochs: more than are over before an interrupt is heard
+
+
+def long_runs(count):
+    return runs(count, epochs=LONG)
 
 
 def measured(outcome):
@@ -94,22 +103,38 @@ class TestSameNumbers:
 
     @pytest.mark.parametrize("at", [1, 4, 7], ids=lambda at: f"step{at}")
     def test_an_interrupted_training_goes_on_to_the_same_numbers(self, digits, tmp_path, at):
-        expected = train(runs(3), digits, threads=2)
+        expected = train(long_runs(3), digits, threads=2)
         with pytest.raises(KeyboardInterrupt):
-            train(runs(3), digits, threads=2, folder=tmp_path, watcher=InterruptAt(at))
+            train(long_runs(3), digits, threads=2, folder=tmp_path, watcher=InterruptAt(at))
         assert len(list(tmp_path.glob("*.safetensors"))) == 3
-        for found, other in zip(train(runs(3), digits, threads=1, folder=tmp_path), expected, strict=True):
+        for found, other in zip(train(long_runs(3), digits, threads=1, folder=tmp_path), expected, strict=True):
             assert_same(found, other)
 
     def test_a_checkpoint_in_mid_epoch_is_used(self, digits, tmp_path):
         with pytest.raises(KeyboardInterrupt):
-            train(runs(1), digits, threads=1, folder=tmp_path, watcher=InterruptAt(4))
+            train(long_runs(1), digits, threads=1, folder=tmp_path, watcher=InterruptAt(4))
         (path,) = tmp_path.iterdir()
-        state = load_state(path, runs(1)[0].identity(digits))
-        assert (state.epochs * 3 + state.steps) >= 4
+        state = load_state(path, long_runs(1)[0].identity(digits))
+        taken = state.epochs * 3 + state.steps
+        assert taken >= 4
         counted = Counter()
-        train(runs(1), digits, threads=1, folder=tmp_path, watcher=counted)
-        assert counted.steps == 9 - (state.epochs * 3 + state.steps)
+        train(long_runs(1), digits, threads=1, folder=tmp_path, watcher=counted)
+        assert counted.steps == 3 * LONG - taken
+
+    def test_a_second_interrupt_waits_for_what_is_being_saved(self, digits, tmp_path, monkeypatch):
+        def interrupted(*arguments):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)  # in which the main thread hears of it
+            save_state(*arguments)
+
+        monkeypatch.setattr("gradwalk.train.part.save_state", interrupted)
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                train(long_runs(3), digits, threads=2, folder=tmp_path, watcher=InterruptAt(1))
+            assert len(list(tmp_path.glob("*.safetensors"))) == 3
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def test_it_is_the_loop_that_a_user_of_torch_would_write(self, digits):
         run = Run(**(SMALL | {"rate_in": 0.02, "clip": 0.5, "bias_rate": 0.5, "epochs": 2, "gain": 1.2}))

@@ -51,13 +51,17 @@ class Activation:
         """
         if not 0.0 < scale < np.inf:
             raise ValueError(f"scaled: scale must be positive and finite, got scale={scale!r}")
-        f, derivative = self.f, self.derivative
-        return Activation(
-            f"{self.name}*{scale:g}",
-            lambda a: f(scale * a) / scale,
-            lambda a: derivative(scale * a),
-            tuple(kink / scale for kink in self.kinks),
-        )
+        return _scaled(self, scale)
+
+
+@lru_cache(maxsize=64)  # one object again, see below
+def _scaled(inner: Activation, scale: float) -> Activation:
+    return Activation(
+        f"{inner.name}*{scale:g}",
+        lambda a: inner.f(scale * a) / scale,
+        lambda a: inner.derivative(scale * a),
+        tuple(kink / scale for kink in inner.kinks),
+    )
 
 
 def _is_positive(a: Array) -> Array:
@@ -168,14 +172,26 @@ _REGISTERED: dict[str, Activation] = {}
 def activation(name: str | Activation) -> Activation:
     """Return the activation of that name; "leaky_relu(0.2)" carries its parameter; an Activation comes back.
 
-    >>> activation("LeakyReLU(0.2)").name
-    'leaky_relu(0.2)'
+    "gelu*100" is gelu scaled, as `Activation.scaled(100)` gives it.
+
+    >>> activation("LeakyReLU(0.2)").name, activation("gelu*100").name
+    ('leaky_relu(0.2)', 'gelu*100')
     """
     if isinstance(name, Activation):
         return name
     if not isinstance(name, str):
         raise TypeError(f"activation: a name or an Activation is needed, got {name!r}")
+    inner, _, scale = name.rpartition("*")
+    if inner and _plain(name) not in _REGISTERED:
+        return activation(inner).scaled(_number(name, scale))
     return _REGISTERED.get(_plain(name)) or _built_in(name)
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"activation: a scale is written as in gelu*100, got {name!r}") from None
 
 
 @lru_cache(maxsize=512)  # one object a name, so that what was computed of it is found again

@@ -11,7 +11,7 @@ import typer
 
 from gradwalk import checks, figures
 from gradwalk.cli.provenance import is_current, made_by_sweep, made_now
-from gradwalk.cli.show import check_directory, show
+from gradwalk.cli.show import check_directory, plain_warnings, show
 from gradwalk.figures import table, trained
 from gradwalk.figures.table import Table
 from gradwalk.files import atomic
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gradwalk.sweep import Spec as Sweep
     from gradwalk.sweep import Standing, SweepSummary
 
-_NAMES = f"[{' '.join(figures.NAMES)} | all]"
+_NAMES = f"[{' '.join(figures.EVERY)} | all]"
 _SCALES = (
     "smoke: a minute for all; quick: ten minutes on 2 cores; laptop: half an hour; paper: the paper's own grid, for a "
     "cluster."
@@ -62,11 +62,11 @@ class Order:
 
 
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(metavar=_NAMES, help="Figures; all of them.")] = None,
-    scale: Annotated[str, typer.Option(help=f"Of Figures 3 and 4. {_SCALES}")] = "smoke",
+    names: Annotated[list[str] | None, typer.Argument(metavar=_NAMES, help="Figures; all those of the paper.")] = None,
+    scale: Annotated[str, typer.Option(help=f"Of what is trained. {_SCALES}")] = "smoke",
     out: Annotated[Path, typer.Option(help="Directory for the page, figures, tables and sweeps.")] = Path("report"),
     seed: Annotated[int | None, typer.Option(help="Of the simulations and initial weights; 0, or the spec's.")] = None,
-    spec: Annotated[Path | None, typer.Option(help="A spec of your own for one of Figures 3 and 4.")] = None,
+    spec: Annotated[Path | None, typer.Option(help="A spec of your own for one trained figure.")] = None,
     print_spec: Annotated[bool, typer.Option("--print-spec", help="Print the specs to be run, and leave.")] = False,
     redraw: Annotated[bool, typer.Option("--redraw", help="From the CSV files in --out, without running.")] = False,
     threads: Annotated[int | None, typer.Option(help="Cores to train on; all.")] = None,
@@ -76,6 +76,7 @@ def reproduce(
     The page has a verdict on each of the paper's claims, from the numbers of all figures that lie in --out.
     Figures 1 and 2 are simulated, 3 and 4 are trained, by sweeps in --out. Started again, a sweep goes on where it was,
     and one that ran elsewhere, on a cluster say, is drawn from its folder, --out/sweeps/fig3-paper and so on.
+    A figure that the paper lacks, initialisers, sets the random walk beside other initialisers at each depth.
 
     Examples:
 
@@ -86,29 +87,31 @@ def reproduce(
     `gradwalk reproduce fig3 --scale laptop --print-spec`
     """
     everything = not names or "all" in names
-    chosen = [checks.one_of("reproduce", "figure", name, (*figures.NAMES, "all")) for name in names or ["all"]]
-    wanted = list(figures.NAMES) if everything else list(dict.fromkeys(chosen))
+    chosen = [checks.one_of("reproduce", "figure", name, (*figures.EVERY, "all")) for name in names or ["all"]]
+    wanted = [name for name in dict.fromkeys([*(figures.NAMES if everything else ()), *chosen]) if name != "all"]
     checks.one_of("reproduce", "scale", scale, trained.SCALES)
     if seed is not None:
         checks.whole("reproduce", "seed", seed, least=0)
-    if spec is not None and (len(wanted) != 1 or wanted[0] not in figures.TRAINED):
-        raise ValueError(f"reproduce: --spec is for one of {', '.join(figures.TRAINED)}, got {' '.join(wanted)}")
+    if spec is not None and (len(wanted) != 1 or wanted[0] in figures.SIMULATED):
+        trained_names = ", ".join(figures.TRAINED + figures.OURS)
+        raise ValueError(f"reproduce: --spec is for one of {trained_names}, got {' '.join(wanted)}")
     order = Order(out, scale, spec, seed, threads)
     if print_spec:
         _print_specs(wanted, order)
         return
     check_directory(out)
     done = 0
-    for place, name in enumerate(wanted, 1):
-        if len(wanted) > 1:
-            _say(f"{name}, {place} of {len(wanted)}")
-        done += _reproduce(name, order, redraw=redraw, optional=everything)
+    with plain_warnings():
+        for place, name in enumerate(wanted, 1):
+            if len(wanted) > 1:
+                _say(f"{name}, {place} of {len(wanted)}")
+            done += _reproduce(name, order, redraw=redraw, optional=everything)
     if done:
         print(write_page(out))
 
 
 def _print_specs(names: Sequence[str], order: Order) -> None:
-    texts = [order.text(name) for name in names if name in figures.TRAINED]
+    texts = [order.text(name) for name in names if name not in figures.SIMULATED]
     if not texts:
         raise ValueError(f"reproduce: {' and '.join(names)} have no spec: they are simulated")
     print("\n".join(texts), end="")

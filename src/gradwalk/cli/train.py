@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gradwalk.cli.gain import ACTIVATION, WEIGHTS
+from gradwalk.cli.gain import ACTIVATION
 from gradwalk.cli.show import plain_warnings, print_table
 
 if TYPE_CHECKING:
     from gradwalk.data import Dataset
     from gradwalk.train import Run
 
+_WEIGHTS = "gaussian or orthogonal, scaled by g; torch, xavier, kaiming, plain-orthogonal or lsuv, each by itself."
 _LIST = "One, or several with commas between: the networks then train as a stack."
 
 
@@ -24,9 +25,12 @@ def train(
     scale: Annotated[str, typer.Option(help="Inputs standardised by dimension, global, or none.")] = "dimension",
     task: Annotated[str, typer.Option(help="classify, or reconstruct: an auto-encoder.")] = "classify",
     activation: Annotated[str, typer.Option(help=ACTIVATION)] = "tanh",
-    weights: Annotated[str, typer.Option(help=WEIGHTS)] = "gaussian",
+    weights: Annotated[str, typer.Option(help=_WEIGHTS)] = "gaussian",
     depth: Annotated[int, typer.Option(help="Layers of weights.")] = 64,
-    params: Annotated[float, typer.Option(help="Parameter limit; the width is the first above it.")] = 4e6,
+    params: Annotated[
+        float | None, typer.Option(help="Parameter limit, 4e6; the width is the first above it.", show_default=False)
+    ] = None,
+    width: Annotated[int | None, typer.Option(help="Of all hidden layers, in the place of --params.")] = None,
     gain: Annotated[str | None, typer.Option(help=f"g; left out, the unbiased one. {_LIST}")] = None,
     gain_in: Annotated[float, typer.Option(help="g_1, of the first layer.")] = 1.0,
     gain_out: Annotated[float | None, typer.Option(help="g_D, of the last layer; left out, g.")] = None,
@@ -73,6 +77,8 @@ def train(
     if rate_in is None and rate_out is None:
         combinations = [each for each in combinations if each["rate_in"] == each["rate_out"]]
     settings = {name: context.params[name] for name in Run.model_fields if name not in grid} | {"clip": clip or None}
+    if params is None:  # the run's default, or none beside a width
+        del settings["params"]
     runs = [checked_run("train", **settings, **each) for each in combinations]
     loaded = data_sets.load(data, examples=examples, scale=scale)
     with plain_warnings():

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from gradwalk.data import Dataset
 from gradwalk.figures import save
 from gradwalk.figures.curves import draw_curves
+from gradwalk.nets.initial import PEERS
 from gradwalk.nets.memory import stack_bytes
 from gradwalk.nets.widths import parameter_count
 from gradwalk.train import Epoch, Outcome, Run, Watcher
@@ -103,8 +104,8 @@ def draw(outcomes: Sequence[Outcome], data: Dataset, path: Path) -> None:
 
 def _cells(outcome: Outcome, data: Dataset, classify: bool) -> list[str]:
     run, last = outcome.run, outcome.last
-    gains = run.gains(run.architecture(data).widths)
-    told = [f"{gains.between:.4g}", _rates(run), str(run.seed)]
+    gain = run.weights if run.weights in PEERS else f"{run.gains(run.architecture(data).widths).between:.4g}"
+    told = [gain, _rates(run), str(run.seed)]
     told.append(str(len(outcome.epochs)) if outcome.diverged is None else f"diverged in {outcome.diverged}")
     if last is None:
         return told
@@ -127,6 +128,8 @@ def _rates(run: Run) -> str:
 def _label(outcome: Outcome) -> str:
     run = outcome.run
     gain = "unbiased g" if run.gain is None else f"g {run.gain:g}"
+    if run.weights in PEERS:
+        gain = run.weights
     return f"{gain}, rate {_rates(run)}, seed {run.seed}"
 
 

@@ -1,4 +1,4 @@
-"""The figures of the paper, one module each: `compute` or `tabulate` gives its table, `draw` draws it from that.
+"""The figures, one module each: `compute` or `tabulate` gives its table, and `draw` draws it from that.
 
 A table is written as CSV beside the picture, so that a figure redraws without simulating or training again. matplotlib
 is imported where something is drawn, and only its objects are used: no pyplot, no global state.
@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 SIMULATED = ("fig1", "fig2")
 TRAINED = ("fig3", "fig4a", "fig4b", "fig4c", "fig4d")  # by sweeps, whose specs are in specs/
 NAMES = SIMULATED + TRAINED
+OURS = ("initialisers",)  # not in the paper; trained by a sweep as well
+EVERY = NAMES + OURS
 ENDINGS = (".png", ".pdf", ".svg")
 
 # Okabe and Ito's hues, which colour-blind readers tell apart; line styles and markers differ as well.
 BLACK, GREY, RED, GREEN, BLUE = "#000000", "#999999", "#D55E00", "#009E73", "#0072B2"
+ORANGE, PURPLE = "#E69F00", "#CC79A7"
 
 _UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
 
@@ -62,13 +65,13 @@ def simulated_figure(name: str) -> SimulatedFigure:
 
 
 def trained_figure(name: str) -> TrainedFigure:
-    """Return the module of Figure 3 or of a panel of Figure 4."""
-    return cast(TrainedFigure, _module(name, TRAINED))
+    """Return the module of Figure 3, of a panel of Figure 4, or of a figure of our own."""
+    return cast(TrainedFigure, _module(name, TRAINED + OURS))
 
 
 def figure_module(name: str) -> FigureModule:
     """Return the module of the figure of that name."""
-    return cast(FigureModule, _module(name, NAMES))
+    return cast(FigureModule, _module(name, EVERY))
 
 
 def _module(name: str, names: Sequence[str]) -> ModuleType:

@@ -74,10 +74,10 @@ def mark(panel: Axes, lines: Levels, named: bool = True) -> None:
             _name(panel, name, level)
 
 
-def mark_constant(panel: Axes, error: float) -> None:
+def mark_constant(panel: Axes, error: float, name: str = "constant answer") -> None:
     """Draw the error of the best answer that is the same for all examples: above it nothing was learned."""
     panel.axhline(error, color=GREY, linestyle="--", linewidth=1, zorder=0)
-    _name(panel, "constant answer", error)
+    _name(panel, name, error)
 
 
 def epoch_axis(panel: Axes) -> None:
@@ -86,6 +86,14 @@ def epoch_axis(panel: Axes) -> None:
 
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     panel.set_xlabel("epoch")
+
+
+def depth_axis(panel: Axes, depths: Sequence[float]) -> None:
+    """Make the panel's level axis one of log2 of the depth, with these depths named."""
+    panel.set_xscale("log", base=2)
+    panel.set_xticks(depths, labels=[f"{depth:.0f}" for depth in depths])
+    panel.set_xticks([], minor=True)
+    panel.set_xlabel("depth D (layers)")
 
 
 def shades(values: Iterable[Value]) -> dict[Value, str]:

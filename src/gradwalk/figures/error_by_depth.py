@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradwalk.figures import canvas
-from gradwalk.figures.error_axis import Levels, levels, mark, mark_constant
+from gradwalk.figures.error_axis import Levels, depth_axis, levels, mark, mark_constant
 from gradwalk.figures.outcomes import (
     NEAR_ZERO,
     Line,
@@ -47,7 +47,7 @@ def draw(table: Table, title: str) -> Figure:
     mark(panel, lines)
     mark_constant(panel, float(shown["constant_error"][0]))
     _draw_points(panel, points, marks, lines)
-    _depth_axis(panel, unique(points["depth"]))
+    depth_axis(panel, unique(points["depth"]))
     panel.set_ylabel("training error (share of examples)" if examples else "training error (mean squared error)")
     panel.set_title(f"{title}, mean over g = {', '.join(f'{g:g}' for g in unique(shown['gain']))}", fontsize=10)
     partly = (points["diverged"] > 0) & (points["diverged"] < points["runs"])
@@ -122,10 +122,3 @@ def _shifts(rates: Any) -> dict[float, float]:
     """The octaves by which the points of each lambda_out stand beside their depth."""
     middle = (len(rates) - 1) / 2
     return {rate: _DODGE * (place - middle) for place, rate in enumerate(rates)}
-
-
-def _depth_axis(panel: Axes, depths: Any) -> None:
-    panel.set_xscale("log", base=2)
-    panel.set_xticks(depths, labels=[f"{depth:.0f}" for depth in depths])
-    panel.set_xticks([], minor=True)
-    panel.set_xlabel("depth D (layers)")

@@ -125,7 +125,7 @@ def overview(table: Table, paper: str) -> list[Line]:
         ("the paper", paper),
         ("runs", f"{runs}: " + ", ".join(f"{count} {status}" for status, count in counts if count)),
         ("error of a constant answer", percent(float(table["constant_error"][0]), example_count(table))),
-        ("parameter limit", _span(table["params"])),
+        ("width", _span(table["width"])) if np.isnan(table["params"]).all() else ("parameters", _span(table["params"])),
         ("epochs", f"{np.nanmax(table['epoch']):.0f}"),
     ]
 

@@ -1,4 +1,4 @@
-"""From a spec to a table: what Figures 3 and 4 run, and their results with a row a run, or a row a run and epoch."""
+"""From a spec to a table: what a trained figure runs, and what came out, with a row a run or a row a run and epoch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradwalk import checks
-from gradwalk.figures import TRAINED
+from gradwalk.figures import OURS, TRAINED
 from gradwalk.figures.table import Table
 
 if TYPE_CHECKING:  # the tables need no torch, so that a figure redraws without it
@@ -29,8 +29,10 @@ def spec_text(name: str, scale: str) -> str:
     >>> spec_text("fig4c", "paper").startswith("# Figure 4C")
     True
     """
-    checks.one_of("figures", "figure", name, TRAINED)
+    checks.one_of("figures", "figure", name, TRAINED + OURS)
     checks.one_of("figures", "scale", scale, SCALES)
+    if name in OURS and scale == "paper":
+        raise ValueError(f"figures: {name} is not in the paper, and has no scale 'paper'; the largest is 'laptop'")
     return (files("gradwalk.figures") / "specs" / f"{name}-{scale}.toml").read_text("utf-8")
 
 
@@ -115,14 +117,17 @@ def constant_error(data: Dataset, task: str) -> float:
 
 def _known(found: Sequence[Result], loaded: Mapping[tuple[Any, ...], Dataset]) -> dict[Run, dict[str, Any]]:
     """Return of each run its settings, its width and its data, all that the table tells besides its results."""
+    from gradwalk.nets.initial import PEERS
+
     asked = {(data_key(result.run), result.run.task) for result in found}
     constant = {(key, task): constant_error(loaded[key], task) for key, task in asked}
     known: dict[Run, dict[str, Any]] = {}
     for run in (result.run for result in found):
         data, settings = loaded[data_key(run)], {name: getattr(run, name) for name in _SETTINGS}
         widths = run.architecture(data).widths
+        settings["params"] = _number(run.params)
         if run.gain is None:
-            settings["gain"] = run.gains(widths).between
+            settings["gain"] = np.nan if run.weights in PEERS else run.gains(widths).between
         facts = {"data": data.name, "train_examples": len(data.train), "test_examples": len(data.test)}
         more = {"width": max(widths[1:-1]), "constant_error": constant[data_key(run), run.task]}
         known[run] = facts | settings | more
@@ -157,5 +162,5 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
     return Table({name: np.array([row[name] for row in rows]) for name in rows[0]})
 
 
-def _number(value: int | None) -> float:
+def _number(value: float | None) -> float:
     return np.nan if value is None else value

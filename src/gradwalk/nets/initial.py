@@ -7,9 +7,13 @@ from typing import NamedTuple
 
 import torch
 
+from gradwalk import checks
 from gradwalk.activations import Activation
 from gradwalk.gains import gain as unbiased_gain
 from gradwalk.torch.init import random_walk_
+
+PEERS = ("torch", "xavier", "kaiming", "plain-orthogonal", "lsuv")  # initialisers that know nothing of the walk
+SCHEMES = (*checks.WEIGHTS, *PEERS)
 
 
 class Gains(NamedTuple):

@@ -17,6 +17,9 @@ from gradwalk.nets.pointwise import pointwise
 
 Tensors = list[torch.Tensor]
 
+# Measured, see docs/performance.md: from about this size a gradient is made faster by blocks of rows than at once.
+_LARGE, _ROWS = 800_000, 256
+
 
 class Stack:
     """Networks side by side: `weights[d]` (networks, in, out), `biases[d]` (networks, 1, out), input layer first.
@@ -66,7 +69,7 @@ class Stack:
         delta = self._work(depth, rows, by_output.shape[2]).copy_(by_output)
         for d in reversed(range(depth)):
             h = self._h[d - 1][:, :rows] if d else x.expand(self.count, *x.shape)
-            torch.bmm(h.transpose(1, 2), delta, out=self.weight_gradients[d])
+            _transposed_product(h, delta, self.weight_gradients[d])
             torch.sum(delta, 1, keepdim=True, out=self.bias_gradients[d])
             for place, each in ((d, self.weight_gradients[d]), (depth + d, self.bias_gradients[d])):
                 torch.linalg.vector_norm(each, dim=(1, 2), out=self._norms[place])  # now, while it is in the cache
@@ -130,6 +133,17 @@ class Stack:
         self.weight_gradients = [_aligned(like, *each.shape) for each in self.weights]
         self.bias_gradients = [torch.empty_like(each) for each in self.biases]
         self._norms = like.new_empty(2 * len(widths), count)
+
+
+def _transposed_product(h: torch.Tensor, delta: torch.Tensor, out: torch.Tensor) -> None:
+    """Put h^T delta of each network in its place; where it is large, some rows at a time, for the caches."""
+    if out[0].numel() < _LARGE or out.device.type != "cpu":
+        torch.bmm(h.transpose(1, 2), delta, out=out)
+        return
+    for one, its_delta, its_out in zip(h, delta, out, strict=True):
+        for start in range(0, len(its_out), _ROWS):
+            rows = slice(start, start + _ROWS)
+            torch.mm(one[:, rows].T, its_delta, out=its_out[rows])
 
 
 def _aligned(like: torch.Tensor, count: int, rows: int, columns: int) -> torch.Tensor:

@@ -1,11 +1,11 @@
-"""The twelve claims of the paper: its words in short, the figures they rest on, and the function that judges them."""
+"""The twelve claims of the paper, and ours: in short, the figures they rest on, and the function that judges them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gradwalk.report import simulated_claims, trained_claims
+from gradwalk.report import our_claims, simulated_claims, trained_claims
 from gradwalk.report.finding import Finding, Tables
 
 
@@ -110,6 +110,22 @@ CLAIMS = (
 )
 
 
+OUR_CLAIMS = (
+    Claim(
+        "I1",
+        "From some depth on, random walk initialisation reaches a lower training loss in the same few steps than "
+        "torch’s default, Xavier, Kaiming, orthogonal and LSUV.",
+        ("initialisers",),
+        our_claims.walk_is_lower_when_deep,
+    ),
+)
+
+
 def findings(tables: Tables) -> list[tuple[Claim, Finding]]:
-    """Return each claim with what came out of it, from the tables that there are."""
+    """Return each claim of the paper with what came out of it, from the tables that there are."""
     return [(claim, claim.judge(tables)) for claim in CLAIMS]
+
+
+def our_findings(tables: Tables) -> list[tuple[Claim, Finding]]:
+    """Return the same for those claims of our own whose figures are there."""
+    return [(claim, claim.judge(tables)) for claim in OUR_CLAIMS if set(claim.figures) & set(tables)]

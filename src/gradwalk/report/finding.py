@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -34,6 +34,13 @@ def graded(parts: Sequence[bool]) -> Verdict:
     return IN_PART if any(parts) else FAILS
 
 
+def judged(said: str, lacking: str | None, verdict: Callable[[], Verdict]) -> Finding:
+    """Return the verdict, or that it cannot be given, and why."""
+    if lacking:
+        return Finding(NOT_RUN, f"{said} ({lacking}).")
+    return Finding(verdict(), f"{said}.")
+
+
 def not_run(*figures: str) -> Finding:
     """Return the finding on a claim whose figures are not there.
 
@@ -45,9 +52,9 @@ def not_run(*figures: str) -> Finding:
 
 
 def title(figure: str) -> str:
-    """Return a figure's name as the paper writes it.
+    """Return a figure's name as the paper writes it; one of our own has a name without a number.
 
-    >>> title("fig1"), title("fig4a")
-    ('Figure 1', 'Figure 4A')
+    >>> title("fig1"), title("fig4a"), title("initialisers")
+    ('Figure 1', 'Figure 4A', 'Initialisers')
     """
-    return f"Figure {figure.removeprefix('fig').upper()}"
+    return f"Figure {figure.removeprefix('fig').upper()}" if figure.startswith("fig") else figure.capitalize()

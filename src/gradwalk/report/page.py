@@ -6,7 +6,7 @@ It opens from disk and asks the network for nothing: style, script and Plotly ar
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -16,7 +16,7 @@ from gradwalk import __version__, figures
 from gradwalk.figures import table as tables_of
 from gradwalk.figures.table import Table
 from gradwalk.files import write_atomic
-from gradwalk.report.claims import Claim, findings
+from gradwalk.report.claims import Claim, findings, our_findings
 from gradwalk.report.errata import LAYERS, distances, errata
 from gradwalk.report.explorer import fragment
 from gradwalk.report.extent import Extent, called, reduced
@@ -35,6 +35,8 @@ CAPTIONS = {
     "fig4b": "Reconstruction error of MNIST auto-encoders with 30 code units against depth and learning rates, tanh.",
     "fig4c": "Training error on MNIST of networks of 1000 layers against the epoch, tanh.",
     "fig4d": "Training error on frames of speech (TIMIT) against depth and learning rates, tanh.",
+    "initialisers": "Not in the paper: training loss after the same few steps against depth, for weights from each "
+    "initialiser; the median over the seeds at the best of the same learning rates, bars from least to greatest.",
 }
 
 
@@ -78,7 +80,7 @@ def write_page(folder: Path) -> Path:
 
 def read_tables(folder: Path) -> dict[str, Table]:
     """Return the tables of figures that lie in the folder as CSV, by the figures' names."""
-    paths = {name: folder / f"{name}.csv" for name in figures.NAMES}
+    paths = {name: folder / f"{name}.csv" for name in figures.EVERY}
     return {name: tables_of.read(path) for name, path in paths.items() if path.exists()}
 
 
@@ -86,7 +88,7 @@ def page(tables: Tables, folder: Path) -> str:
     """Return the page's HTML; links lead to those pictures and tables that lie in the folder."""
     from plotly.offline import get_plotlyjs
 
-    rows = claim_rows(tables)
+    rows, ours = claim_rows(tables), [name for name in figures.OURS if name in tables]
     scales = dict.fromkeys(tables[name].made.get("scale", "") for name in figures.TRAINED if name in tables)
     html: str = _template().render(
         style=_text("page.css"),
@@ -96,8 +98,9 @@ def page(tables: Tables, folder: Path) -> str:
         version=__version__,
         scales=[scale for scale in scales if scale],
         claims=rows,
+        our_claims=_claim_rows(our_findings(tables), tables),
         counts=[(verdict, sum(row.finding.verdict == verdict for row in rows)) for verdict in VERDICTS],
-        figures=[_section(name, tables, folder) for name in figures.NAMES],
+        figures=[_section(name, tables, folder) for name in (*figures.NAMES, *ours)],
         errata=errata(),
         distances=distances(),
         layers=LAYERS,
@@ -107,8 +110,12 @@ def page(tables: Tables, folder: Path) -> str:
 
 
 def claim_rows(tables: Tables) -> list[ClaimRow]:
-    """Return the rows of the claims table."""
-    return [ClaimRow(claim, finding, _reduced(claim, finding, tables)) for claim, finding in findings(tables)]
+    """Return the rows of the table of the paper's claims."""
+    return _claim_rows(findings(tables), tables)
+
+
+def _claim_rows(found: Sequence[tuple[Claim, Finding]], tables: Tables) -> list[ClaimRow]:
+    return [ClaimRow(claim, finding, _reduced(claim, finding, tables)) for claim, finding in found]
 
 
 def _reduced(claim: Claim, finding: Finding, tables: Tables) -> str:
@@ -128,10 +135,11 @@ def _section(name: str, tables: Mapping[str, Table], folder: Path) -> FigureSect
 
 def _here(name: str, table: Table) -> str:
     """What a trained figure shows here, in a sentence."""
-    if name not in figures.TRAINED:
+    if name in figures.SIMULATED:
         return ""
     found = Extent.of(table)
-    return f"Here: {called(found.data)}, {found.examples:,.0f} examples, {found.epochs:.0f} epochs."
+    epochs = "1 epoch" if found.epochs == 1 else f"{found.epochs:.0f} epochs"
+    return f"Here: {called(found.data)}, {found.examples:,.0f} examples, {epochs}."
 
 
 def _template() -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gradwalk.figures import SIMULATED
+from gradwalk.figures import OURS, SIMULATED
 from gradwalk.figures.outcomes import unique
 from gradwalk.figures.table import Column, Table
 from gradwalk.report.extent import PAPERS_EXAMPLES, Extent, called, reduced
@@ -38,12 +38,13 @@ def _simulated(name: str, table: Table) -> list[Line]:
 
 def _trained(name: str, table: Table) -> list[Line]:
     found, less = Extent.of(table), reduced(name, table)
+    scale = table.made.get("scale", "not told")
     return [
-        ("scale", f"{table.made.get('scale', 'not told')}: {less or 'the paper’s own'}"),
+        ("scale", scale if name in OURS else f"{scale}: {less or 'the paper’s own'}"),
         ("data", _data(table, found)),
         ("runs", _endings(table)),
         ("epochs", f"{found.epochs:.0f}"),
-        ("parameter limit", _listed(table["params"], ",.0f")),
+        *([] if np.isnan(table["params"]).all() else [("parameter limit", _listed(table["params"], ",.0f"))]),
         ("depths", f"{_listed(table['depth'])}, widest layers {_widths(table)}"),
         ("g", _listed(table["gain"])),
         ("λ in, λ out", f"{_listed(table['rate_in'])}; {_listed(table['rate_out'])}"),

@@ -10,8 +10,6 @@ compared in speed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from gradwalk.figures import fig3, fig4a, fig4c
@@ -34,11 +32,11 @@ from gradwalk.report.finding import (
     FAILS,
     HOLDS,
     IN_PART,
-    NOT_RUN,
     Finding,
     Tables,
     Verdict,
     graded,
+    judged,
     not_run,
     title,
 )
@@ -78,7 +76,7 @@ def best_gain_is_in_range(tables: Tables) -> Finding:
         inside = round(found[f"{name}_in_range"] * len(depths))
         said.append(f"{fig3.TITLES[name]} {each}: {inside} of {len(depths)} depths in {low:g} to {high:g}")
         parts.append(found[f"{name}_in_range"] > MOST)
-    return _judged("Best g: " + "; ".join(said), lacking, lambda: graded(parts))
+    return judged("Best g: " + "; ".join(said), lacking, lambda: graded(parts))
 
 
 def shallowest_is_best(tables: Tables) -> Finding:
@@ -101,7 +99,7 @@ def shallowest_is_best(tables: Tables) -> Finding:
     def verdict() -> Verdict:
         return graded([errors[2] <= min(errors.values()), max(errors[16], errors[32]) <= min(others)])
 
-    return _judged(said, lacking, verdict)
+    return judged(said, lacking, verdict)
 
 
 def deep_autoencoder_is_close(tables: Tables) -> Finding:
@@ -126,7 +124,7 @@ def deep_autoencoder_is_close(tables: Tables) -> Finding:
         close = errors[128] <= ABOUT_TWICE * errors[shallowest]
         return graded([errors[shallowest] <= min(errors.values()), close])
 
-    return _judged(said, lacking, verdict)
+    return judged(said, lacking, verdict)
 
 
 def a_thousand_layers_learn(tables: Tables) -> Finding:
@@ -155,7 +153,7 @@ def a_thousand_layers_learn(tables: Tables) -> Finding:
         lacking = lacking or "D = 1000 and N = 249 are needed"
     if mistakes > TWICE_THAT and extent.epochs < PAPERS_EPOCHS:
         lacking = lacking or f"{PAPERS_EPOCHS} epochs are needed"
-    return _judged(
+    return judged(
         said, lacking, lambda: HOLDS if mistakes <= ABOUT_50 else IN_PART if mistakes <= TWICE_THAT else FAILS
     )
 
@@ -180,7 +178,7 @@ def sixteen_and_thirty_two_tie(tables: Tables) -> Finding:
         tied = max(pair) <= TIED * min(pair)
         return graded([(min(pair) if tied else errors[16]) <= min(errors.values()), tied])
 
-    return _judged(said, lacking, verdict)
+    return judged(said, lacking, verdict)
 
 
 def schedule_matters(tables: Tables) -> Finding:
@@ -198,7 +196,7 @@ def schedule_matters(tables: Tables) -> Finding:
         too_little = Extent.of(tables[name]).too_little(MNIST, TIMIT, "TIMIT sample")
         learned = _deepest_that_learned(table if name != "fig4c" else fig4c.last_epochs(table))
         if learned is None:
-            said.append(f"{title(name)}: no net of {VERY_DEEP} layers or more learned")
+            said.append(f"{title(name)}: no net of {VERY_DEEP} layers or more learned from Gaussian weights")
             lacking = lacking or too_little or "nothing to compare"
             continue
         depth, examples, even, uneven = learned
@@ -210,7 +208,7 @@ def schedule_matters(tables: Tables) -> Finding:
         if too_little is None:
             needed = examples is None or even > NEAR_ZERO
             parts.append(needed and ratio(even, uneven, examples) >= GREAT_DEAL)
-    return _judged("; ".join(said), None if parts else lacking, lambda: graded(parts))
+    return judged("; ".join(said), None if parts else lacking, lambda: graded(parts))
 
 
 def right_gain_reaches_zero(tables: Tables) -> Finding:
@@ -244,7 +242,7 @@ def right_gain_reaches_zero(tables: Tables) -> Finding:
         lacking = lacking or "g = 1 was not run"
     if not reached and extent.epochs < PAPERS_EPOCHS:
         lacking = lacking or f"{PAPERS_EPOCHS} epochs are needed"
-    return _judged("At most 1 % mistakes: " + "; ".join(said), lacking, lambda: graded([reached, all(lost)]))
+    return judged("At most 1 % mistakes: " + "; ".join(said), lacking, lambda: graded([reached, all(lost)]))
 
 
 def _deepest_that_learned(table: Table) -> tuple[float, float | None, float, float] | None:
@@ -260,13 +258,6 @@ def _deepest_that_learned(table: Table) -> tuple[float, float | None, float, flo
         if depth >= VERY_DEEP and min(even, uneven) <= SOMETHING_LEARNED * float(table["constant_error"][0]):
             return depth, examples, even, uneven
     return None
-
-
-def _judged(said: str, lacking: str | None, verdict: Callable[[], Verdict]) -> Finding:
-    """Return the verdict, or that it cannot be given, and why."""
-    if lacking:
-        return Finding(NOT_RUN, f"{said} ({lacking}).")
-    return Finding(verdict(), f"{said}.")
 
 
 def _by_depth(table: Table) -> tuple[dict[float, float], str]:

@@ -1,7 +1,8 @@
 """What a sweep consists of: settings that are a value or a list of values, and the grid of runs that they span.
 
-The keys are those of `gradwalk.train.Run`, whose checks they pass. Each table `[[runs]]` is a grid of its own, in
-which its keys take the place of the common ones. TOML knows no None: "none" stands for it, as in clip = "none".
+The keys are those of `gradwalk.train.Run`, whose checks they pass, and `rate`, which is rate_in and rate_out at once.
+Each table `[[runs]]` is a grid of its own, in which its keys take the place of the common ones. TOML knows no None:
+"none" stands for it, as in clip = "none".
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ from typing import Any
 
 from gradwalk.train import Run, checked_run
 
-KEYS = tuple(Run.model_fields)
+RATE = "rate"  # of all layers: rate_in and rate_out at once
+KEYS = (*Run.model_fields, RATE)
 MOST_RUNS = 100_000
 NONE = "none"
+
+_IN_THE_PLACE_OF = {RATE: ("rate_in", "rate_out"), "width": ("params",), "params": ("width",)}
 
 Settings = dict[str, list[Any]]
 
@@ -70,8 +74,8 @@ class Spec:
     def override(self, settings: Sequence[str]) -> Spec:
         """Return the spec in which these `key=value` settings stand for all runs; the values are TOML or bare words."""
         given = _listed("sweep", dict(map(_assignment, settings)))
-        tables = tuple({key: values for key, values in table.items() if key not in given} for table in self.tables)
-        changed = replace(self, common=self.common | given, tables=tables)
+        tables = tuple(_left(table, given) for table in self.tables)
+        changed = replace(self, common=_left(self.common, given) | given, tables=tables)
         changed._check()
         return changed
 
@@ -95,7 +99,7 @@ class Spec:
         return "\n".join(lines) + "\n"
 
     def _grids(self) -> list[Settings]:
-        return [self.common | table for table in self.tables] or [self.common]
+        return [_left(self.common, table) | table for table in self.tables] or [self.common]
 
     def _check(self) -> None:
         if self.count > MOST_RUNS:
@@ -132,12 +136,27 @@ def _listed(where: str, table: Mapping[str, Any]) -> Settings:
 
 def _checked(where: str, key: str, value: object) -> Any:
     """Return the value as a run has it; `deepest` is checked against the depth later, with each run."""
-    kind = str(Run.model_fields[key].annotation)
+    kind = str(Run.model_fields["rate_in" if key == RATE else key].annotation)
     if value is None or (value == NONE and "None" in kind):
         value = None
     elif isinstance(value, bool) and "bool" not in kind:
         raise ValueError(f"{where}: {key} must not be true or false, got {key}={str(value).lower()}")
-    return getattr(checked_run(where, **{"depth": 2, key: value}), key)
+    settings = _rates({"depth": 2, key: value})
+    return getattr(checked_run(where, **settings), "rate_in" if key == RATE else key)
+
+
+def _left(settings: Settings, given: Settings) -> Settings:
+    """Return the settings whose place none of those given takes."""
+    taken = {each for key in given for each in (key, *_IN_THE_PLACE_OF.get(key, ()))}
+    return {key: values for key, values in settings.items() if key not in taken}
+
+
+def _rates(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings with rate_in and rate_out where they have a rate of all layers."""
+    if RATE not in settings:
+        return settings
+    rest = {key: value for key, value in settings.items() if key != RATE}
+    return {"rate_in": settings[RATE], "rate_out": settings[RATE]} | rest
 
 
 def _hint(key: str) -> str:
@@ -165,7 +184,10 @@ def _product(grid: Settings) -> Iterator[dict[str, Any]]:
 
 def _run(where: str, settings: dict[str, Any], deepest: int) -> Run:
     """Return a run; `deepest` is left out where it changes nothing, so that specs of other depths share the run."""
-    run = checked_run(where, **{"deepest": deepest} | settings)
+    beside = [key for key in _IN_THE_PLACE_OF[RATE] if RATE in settings and key in settings]
+    if beside:
+        raise ValueError(f"{where}: rate stands for rate_in and rate_out, and cannot be beside {beside[0]}")
+    run = checked_run(where, **{"deepest": deepest} | _rates(settings))
     if run.deepest == run.depth or run.rate_in == run.rate_out:
         run = run.model_copy(update={"deepest": None})
     return run

@@ -19,9 +19,9 @@ from gradwalk.nets.widths import parameter_count
 from gradwalk.sweep.writer import Entry
 from gradwalk.train import Architecture, Run
 
-# Measured on 2 cores: at N=88 and a batch of 100, networks a second rise up to 8 networks a thread and are flat after;
-# narrower networks need more of them for as much work a layer, and past 64 gain nothing.
-_LAYER_FLOPS = 1.2e7
+# Measured on 2 cores, see docs/performance.md: at N=88 and a batch of 100, networks a second rise up to 16 networks a
+# thread; narrower networks need more of them for as much work a layer, and past 64 gain nothing.
+_LAYER_FLOPS = 2.5e7
 _FEWEST, _MOST = 8, 64  # networks a thread
 _MEMORY_SHARE = 0.25  # of what is free
 

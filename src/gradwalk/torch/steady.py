@@ -86,7 +86,7 @@ def counterpart(module: nn.Module) -> Activation | None:
     """
     if isinstance(module, Steady):
         inner = counterpart(module.activation)
-        return None if inner is None else _scaled(inner, module.scale)
+        return None if inner is None else inner.scaled(module.scale)
     kind = type(module)
     name = _MODULES[kind](module) if kind in _MODULES else _CLASS_NAMES.get(kind.__name__, "")
     return _named(name) if name else None
@@ -110,11 +110,6 @@ def counterpart_of_function(name: str, args: Sequence[Any], kwargs: Mapping[str,
 @lru_cache(maxsize=64)  # these names are built in and cannot be registered anew
 def _named(name: str) -> Activation:
     return activations.activation(name)
-
-
-@lru_cache(maxsize=64)
-def _scaled(inner: Activation, scale: float) -> Activation:
-    return inner.scaled(scale)
 
 
 def _alike(weight: torch.Tensor) -> bool:

@@ -7,9 +7,10 @@ changes. What happens is told to a Watcher, in the thread that called `train`.
 import queue
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -17,8 +18,9 @@ import torch
 
 from gradwalk import checks
 from gradwalk.data import Dataset
-from gradwalk.nets.initial import initial_weights
+from gradwalk.nets.initial import PEERS, initial_weights
 from gradwalk.nets.memory import stack_bytes
+from gradwalk.nets.peers import Layer, peer_layers
 from gradwalk.train.checkpoint import Epoch, State, load_state
 from gradwalk.train.part import Event, Member, Outcome, Part, checkpoint_path
 from gradwalk.train.run import Run
@@ -104,10 +106,17 @@ def _member(place: int, run: Run, data: Dataset, folder: Path | None, device: st
     if path is not None and path.exists():
         state = load_state(path, identity, device)
         return Member(place, run, identity, state, zip(state.weights, state.biases, strict=True))
-    widths = run.architecture(data).widths
+    return Member(place, run, identity, State([], []), _initial_layers(run, data, device))
+
+
+def _initial_layers(run: Run, data: Dataset, device: str) -> Iterator[Layer]:
+    """Return the weights and biases of a run, layer by layer; gains are solved for before the first is taken."""
+    widths, activations = run.architecture(data)
+    if run.weights in PEERS:
+        seen = torch.tensor(data.train.inputs(np.arange(min(run.batch, len(data.train)))))
+        return peer_layers(run.weights, widths, activations, run.seed, seen, device)
     weights = initial_weights(widths, run.gains(widths), run.seed, run.weights, device)
-    layers = ((weight, weight.new_zeros(weight.shape[1])) for weight in weights)
-    return Member(place, run, identity, State([], []), layers)
+    return ((weight, weight.new_zeros(weight.shape[1])) for weight in weights)
 
 
 def _deal(members: Sequence[Member], cores: int) -> list[list[Member]]:
@@ -139,10 +148,18 @@ def _watched(
                     _tell(watcher, events, _POLL)
             except BaseException:
                 stop.set()
+                _joined(futures)
                 raise
     finally:
         _tell(watcher, events, 0.0)  # also what ended while the others were stopped
     return {place: outcome for each in futures for place, outcome in each.result().items()}
+
+
+def _joined(futures: Sequence[Future[Any]]) -> None:
+    """Wait until all have stopped: a second Ctrl-C must leave no thread that writes on after `train` has ended."""
+    while not all(each.done() for each in futures):
+        with suppress(KeyboardInterrupt):
+            wait(futures)
 
 
 def _nothing(watcher: Watcher) -> None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from gradwalk import activations, checks
 from gradwalk.data import NAMES as DATA
 from gradwalk.data import Dataset
-from gradwalk.nets.initial import Gains, default_gains
+from gradwalk.nets.initial import PEERS, SCHEMES, Gains, default_gains
 from gradwalk.nets.widths import autoencoder_widths, classifier_widths
 from gradwalk.train.rates import depth_rates
 
@@ -29,6 +29,8 @@ class Architecture(NamedTuple):
 class Run(BaseModel):
     """One network, its data and how it is trained.
 
+    weights: "gaussian" or "orthogonal", scaled by the gain; or one of `PEERS`, which take no gain. width: of all hidden
+    layers; where it is given, `params`, the parameter limit of the paper's rule, is None.
     gain: of all layers that read an activation, the unbiased one where it is None. gain_in: of the first layer (g_1).
     gain_out: of the last (g_D), `gain` where it is None. deepest: D_max of the schedule of learning rates.
     bias_rate: the biases' learning rate is this times the weights'; 0 freezes them. clip: the greatest norm of the
@@ -42,9 +44,10 @@ class Run(BaseModel):
     scale: Literal["dimension", "global", "none"] = "dimension"
     task: Literal["classify", "reconstruct"] = "classify"
     activation: str = "tanh"
-    weights: Literal["gaussian", "orthogonal"] = "gaussian"
+    weights: str = "gaussian"
     depth: int = Field(64, ge=2)
-    params: Positive = 4e6
+    params: Positive | None = 4e6
+    width: int | None = Field(None, ge=1, le=checks.WIDEST)
     gain: Positive | None = None
     gain_in: Positive = 1.0
     gain_out: Positive | None = None
@@ -60,10 +63,33 @@ class Run(BaseModel):
     seed: int = Field(0, ge=0, le=LARGEST_SEED)
     data_seed: int = Field(0, ge=0, le=LARGEST_SEED)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _width_or_params(cls, given: dict[str, Any]) -> dict[str, Any]:
+        if given.get("width") is None:
+            if given.get("params", 0) is None:
+                raise ValueError("params must be a number where no width is given, got params=None")
+            return given
+        if given.get("params") is not None:
+            raise ValueError(
+                f"width takes the place of params, and only one of them can be given, got width={given['width']!r} and "
+                f"params={given['params']!r}"
+            )
+        if given.get("task") == "reconstruct":
+            raise ValueError(
+                f"width is for task='classify'; an auto-encoder's follow from params, got width={given['width']!r}"
+            )
+        return given | {"params": None}
+
     @field_validator("data")
     @classmethod
     def _known_data(cls, name: str) -> str:
         return checks.one_of("run", "data", name, DATA)
+
+    @field_validator("weights")
+    @classmethod
+    def _known_weights(cls, name: str) -> str:
+        return checks.one_of("run", "weights", name, SCHEMES)
 
     @field_validator("activation")
     @classmethod
@@ -76,19 +102,38 @@ class Run(BaseModel):
             raise ValueError(f"deepest must be at least the depth {self.depth}, got deepest={self.deepest}")
         return self
 
+    @model_validator(mode="after")
+    def _gains_for_walks_alone(self) -> Run:
+        for name in ("gain", "gain_in", "gain_out"):
+            value = getattr(self, name)
+            if self.weights in PEERS and value != Run.model_fields[name].default:
+                raise ValueError(
+                    f"{name} is not for weights={self.weights!r}, which have a scale of their own, got {name}={value}"
+                )
+        return self
+
     def architecture(self, data: Dataset) -> Architecture:
-        """Return the widths and activations of the network, by the paper's rule for the parameter limit."""
+        """Return the widths and activations: of the given width, or by the paper's rule for the parameter limit."""
         inputs = data.train.width
         if self.task == "classify":
-            widths = classifier_widths(inputs, data.classes, self.depth, self.params)
+            widths = self._classifier_widths(inputs, data.classes)
             return Architecture(widths, (self.activation,) * (self.depth - 1) + ("linear",))
+        assert self.params is not None
         widths = autoencoder_widths(inputs, self.depth, self.params)
         layers = [self.activation] * self.depth
         layers[self.depth // 2 - 1] = layers[-1] = "linear"
         return Architecture(widths, tuple(layers))
 
+    def _classifier_widths(self, inputs: int, classes: int) -> tuple[int, ...]:
+        if self.width is not None:
+            return (inputs, *[self.width] * (self.depth - 1), classes)
+        assert self.params is not None
+        return classifier_widths(inputs, classes, self.depth, self.params)
+
     def gains(self, widths: tuple[int, ...]) -> Gains:
-        """Return g_1, g and g_D, the unbiased gain where none is given."""
+        """Return g_1, g and g_D, the unbiased gain where none is given; the weights of `PEERS` have none."""
+        if self.weights in PEERS:
+            raise ValueError(f"run: weights={self.weights!r} have a scale of their own and no gain")
         found = default_gains(activations.activation(self.activation), widths, self.weights, self.gain)
         return Gains(self.gain_in, found.between, self.gain_out or found.between)
 
@@ -96,16 +141,20 @@ class Run(BaseModel):
         """Return the learning rate of each layer in the first epoch, input first."""
         return depth_rates(self.depth, self.rate_in, self.rate_out, self.deepest)
 
+    def settings(self) -> dict[str, Any]:
+        """Return all settings but a width that is not given: stores and folders from before it keep their meaning."""
+        return self.model_dump(exclude={"width"} if self.width is None else None)
+
     def identity(self, data: Dataset) -> str:
         """Return a digest of all that determines the result, the data's content included."""
-        facts = self.model_dump() | {"data": data.digest}
+        facts = self.settings() | {"data": data.digest}
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:20]
 
     def stacks_with(self) -> tuple[Any, ...]:
         """Return what must be equal for runs to train in one stack: architecture, data and minibatches."""
         return (
             *(self.data, self.examples, self.scale, self.task),
-            *(self.activation, self.depth, self.params, self.batch, self.data_seed),
+            *(self.activation, self.depth, self.params, self.width, self.batch, self.data_seed),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradwalk.figures.table import Table
-from gradwalk.report.plots import errors, gains, walks
+from gradwalk.report.plots import errors, gains, initialisers, walks
 from gradwalk.report.plots.frame import Panel
 
 _PANELS = {
@@ -14,6 +14,7 @@ _PANELS = {
     "fig4b": errors.depth_panels,
     "fig4c": errors.epoch_panels,
     "fig4d": errors.depth_panels,
+    "initialisers": initialisers.panels,
 }
 
 

@@ -19,6 +19,7 @@ from gradwalk.report.plots.frame import (
     MUTED,
     Panel,
     Trace,
+    depth_axis,
     error_axis,
     error_levels,
     line,
@@ -68,15 +69,13 @@ def depth_panels(table: Table) -> list[Panel]:
         traces.append(line(x, lines.heights(same["train_error"]), colours[rate_out], showlegend=False, **look))
     traces += _rate_legend(colours, shapes)
     depths, gains = unique(points["depth"]), ", ".join(f"{g:g}" for g in unique(shown["gain"]))
-    x_axis = {"type": "log", "title": {"text": "depth D (layers)"}, "tickvals": depths}
-    x_axis |= {"ticktext": [f"{depth:.0f}" for depth in depths]}
     constant = float(shown["constant_error"][0])
     y_axis = error_axis(points["train_error"], lines, examples, constant)
     some = (points["diverged"] > 0) & (points["diverged"] < points["runs"])
     title = f"{called(str(shown['data'][0]))}, mean over g = {gains}" + (
         "; hollow: some g diverged" if some.any() else ""
     )
-    return [panel(title, traces, x_axis, y_axis, wide=True, **_two_legends(), **error_levels(lines, constant))]
+    return [panel(title, traces, depth_axis(depths), y_axis, wide=True, **_legends(), **error_levels(lines, constant))]
 
 
 def epoch_panels(table: Table) -> list[Panel]:
@@ -96,14 +95,15 @@ def epoch_panels(table: Table) -> list[Panel]:
     traces += _rate_legend(colours, shapes)
     if len(kinds) > 1:
         traces += [
-            _key(f"{_NAMES[kind]} weights", mode="lines", line={"color": INK, "dash": _DASHES[kind]}) for kind in kinds
+            _key(f"{_NAMES[kind]} weights", legend="legend3", mode="lines", line={"color": INK, "dash": _DASHES[kind]})
+            for kind in kinds
         ]
     depth, width = shown["depth"].max(), shown["width"].max()
     title = f"{called(str(shown['data'][0]))}, D = {depth:.0f}, N = {width:.0f}, error by epoch"
     constant = float(shown["constant_error"][0])
     x_axis = {"title": {"text": "epoch"}, "dtick": max(1, round(np.nanmax(shown["epoch"]) / 10))}
     y_axis = error_axis(shown["train_error"], lines, example_count(shown), constant)
-    return [panel(title, traces, x_axis, y_axis, wide=True, **_two_legends(), **error_levels(lines, constant))]
+    return [panel(title, traces, x_axis, y_axis, wide=True, **_legends(), **error_levels(lines, constant))]
 
 
 def _by_gain(rows: Table, lines: Levels, axis: dict[str, Any], title: str, chosen: Callable[[Table], Table]) -> Panel:
@@ -187,7 +187,7 @@ def _key(name: str, **look: Any) -> Trace:
     return go.Scatter(**{"x": [None], "y": [None], "mode": "markers", "name": name, "showlegend": True} | look)
 
 
-def _two_legends() -> dict[str, Any]:
+def _legends() -> dict[str, Any]:
     place = {
         "orientation": "h",
         "x": 0,
@@ -199,4 +199,5 @@ def _two_legends() -> dict[str, Any]:
     return {
         "legend": place | {"y": 0.0, "title": {"text": "λ<sub>out</sub> "}},
         "legend2": place | {"y": 0.08, "title": {"text": "λ<sub>in</sub> "}},
+        "legend3": place | {"y": 0.16},
     }

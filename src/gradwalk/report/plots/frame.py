@@ -17,6 +17,7 @@ from gradwalk.figures.error_axis import Levels
 
 INK, MUTED, GRID = "var(--ink)", "var(--muted)", "var(--grid)"
 BLUE, RED, GREEN, BAND = "var(--blue)", "var(--red)", "var(--green)", "var(--band)"
+ORANGE, PURPLE = "var(--orange)", "var(--purple)"
 SHADES = 9  # the page's variables --shade-0 to --shade-8: viridis, as much of it as stands out from the ground
 SYMBOLS = (
     "circle",
@@ -99,11 +100,17 @@ def note(text: str, at: float, log: bool = True) -> dict[str, Any]:
     return place | {"text": text, "showarrow": False, "font": {"size": 10, "color": MUTED}}
 
 
-def error_levels(lines: Levels, constant: float | None) -> dict[str, Any]:
+def depth_axis(depths: Sequence[float]) -> dict[str, Any]:
+    """Return the settings of a level axis of the depth's logarithm, with these depths named."""
+    names = [f"{depth:.0f}" for depth in depths]
+    return {"type": "log", "title": {"text": "depth D (layers)"}, "tickvals": list(depths), "ticktext": names}
+
+
+def error_levels(lines: Levels, constant: float | None, name: str = "constant answer") -> dict[str, Any]:
     """Return the shapes and notes of what a logarithmic axis cannot show, and of a constant answer's error."""
     named = [(at, name.replace("\n", " "), "dot") for at, name in lines.names if at is not None]
     if constant is not None:
-        named.append((constant, "constant answer", "dash"))
+        named.append((constant, name, "dash"))
     return {
         "shapes": [level(at, dash=dash) for at, _, dash in named],
         "annotations": [note(name, at) for at, name, _ in named],

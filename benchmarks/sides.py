@@ -1,0 +1,276 @@
+"""The ways to train several networks of one kind that benchmarks/stack.py compares, each with the same work a step.
+
+A step: a minibatch of 100, tanh, mean cross entropy, the gradient of each network shortened to its clipping norm,
+plain gradient descent with a learning rate a layer.
+"""
+
+import os
+import threading
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.func import functional_call, grad_and_value, stack_module_state, vmap
+
+from gradwalk.data import Dataset, Examples
+from gradwalk.nets import initial_weights, sequential
+from gradwalk.nets.widths import parameter_count
+from gradwalk.train import Run
+from gradwalk.train.loop import _member
+from gradwalk.train.part import Part
+
+CORES = os.cpu_count() or 1
+BATCH = 100
+Rows = np.ndarray[Any, Any]
+
+
+def examples() -> Dataset:
+    """Return random examples of MNIST's shape."""
+    rng = np.random.default_rng(0)
+    split = Examples(rng.standard_normal((1000, 784), dtype=np.float32), rng.integers(0, 10, 1000))
+    return Dataset("random", split, split, 10, "random")
+
+
+def runs(depth: int, width: int, count: int) -> list[Run]:
+    """Return runs that differ in their seed.
+
+    The gain is 1: above it the last bits of two ways to compute tanh grow over 1000 layers, and answers part.
+    """
+    params = parameter_count((784, *[width] * (depth - 1), 10)) - 1  # the rule takes the first network above it
+    return [
+        Run(depth=depth, params=params, gain=1.0, seed=seed, rate_in=1e-3, rate_out=1e-2, epochs=1000)
+        for seed in range(count)
+    ]
+
+
+def model_of(run: Run, data: Dataset) -> nn.Sequential:
+    """Return the network that a run begins with."""
+    widths, activations = run.architecture(data)
+    weights = list(initial_weights(widths, run.gains(widths), run.seed))
+    return sequential(weights, [torch.zeros(width) for width in widths[1:]], activations)
+
+
+class Side(ABC):
+    """A way to train `networks` of the runs together."""
+
+    networks: int
+
+    @abstractmethod
+    def step(self, rows: Rows) -> Rows:
+        """Take a step with all networks, and return their losses before it."""
+
+    def steps(self, batches: Sequence[Rows]) -> None:
+        """Take a step on each minibatch: what is timed."""
+        for rows in batches:
+            self.step(rows)
+
+
+class Stack(Side):
+    """What `gradwalk.train` does: a part of the networks in a thread a core."""
+
+    def __init__(self, members: Sequence[Run], data: Dataset) -> None:
+        torch.set_num_threads(1)
+        self.networks, no_one = len(members), lambda event: None
+        self.parts = []
+        for core in range(min(CORES, len(members))):
+            own = [_member(place, run, data, None, "cpu") for place, run in enumerate(members[core::CORES])]
+            stop = threading.Event()
+            part = Part(own, data, device="cpu", folder=None, save_every=1e9, report=no_one, stop=stop)
+            part._stack_up()
+            self.parts.append(part)
+
+    def step(self, rows: Rows) -> Rows:
+        """Take a step with the parts one after the other."""
+        losses = np.empty(self.networks)
+        for core, part in enumerate(self.parts):
+            with torch.no_grad():
+                losses[core::CORES] = part.stack.gradient(*part._batch(part.data.train, rows))
+                part._step(rows)
+        return losses
+
+    def steps(self, batches: Sequence[Rows]) -> None:
+        """Take steps with all parts side by side."""
+
+        def job(part: Part) -> Callable[[], None]:
+            def train() -> None:
+                torch.set_flush_denormal(True)
+                with torch.no_grad():
+                    for rows in batches:
+                        part._step(rows)
+
+            return train
+
+        side_by_side([job(part) for part in self.parts])
+
+
+def side_by_side(work: Sequence[Callable[[], None]]) -> None:
+    """Do these jobs, each in a thread of its own, and wait for all."""
+    threads = [threading.Thread(target=each) for each in work]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+
+class Loop(Side):
+    """The loop that a user of torch would write, for one network after the other: nn.Sequential, SGD, clip_grad_norm_.
+
+    The networks are alike, so one of them is enough.
+    """
+
+    networks = 1
+
+    def __init__(self, members: Sequence[Run], data: Dataset, threads: int = CORES) -> None:
+        torch.set_num_threads(threads)
+        run = members[0]
+        self.model = model_of(run, data)
+        linears = [each for each in self.model if isinstance(each, nn.Linear)]
+        groups = [{"params": each.parameters(), "lr": rate} for each, rate in zip(linears, run.rates(), strict=True)]
+        self.optimizer, self.clip = torch.optim.SGD(groups, lr=0.0), run.clip
+        self.x, self.y = torch.tensor(data.train.frames), torch.tensor(data.train.labels)
+
+    def loss(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """Return the loss on a minibatch."""
+        return nn.functional.cross_entropy(self.model(x), y)
+
+    def step(self, rows: Rows) -> Rows:
+        """Take a step."""
+        self.optimizer.zero_grad()
+        loss = self.loss(self.x[rows], self.y[rows])
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
+        self.optimizer.step()
+        return np.array([loss.item()])
+
+
+class Compiled(Loop):
+    """The loop with loss, and so the gradient, under torch.compile; clipping and SGD are torch's own."""
+
+    def __init__(self, members: Sequence[Run], data: Dataset) -> None:
+        from torch._inductor import config
+
+        warnings.filterwarnings("ignore", "dynamo_pgo force disabled")
+        config.compile_threads, config.force_disable_caches = 1, True  # no helpers left behind, no earlier run's work
+        super().__init__(members, data)
+        self.loss = torch.compile(super().loss)  # type: ignore[method-assign]
+
+
+class Vmapped(Side):
+    """torch.func: parameters stacked, grad and vmap over a functional call, all cores to each operation."""
+
+    def __init__(self, members: Sequence[Run], data: Dataset) -> None:
+        torch.set_num_threads(CORES)
+        self.networks, self.clip = len(members), members[0].clip
+        self.parameters, _ = stack_module_state([model_of(run, data) for run in members])
+        skeleton = model_of(members[0], data).to("meta")
+        rates = iter(members[0].rates())
+        self.rates = {
+            f"{place}.{kind}": -float(rate)
+            for place, rate in ((place, next(rates)) for place, each in enumerate(skeleton) if list(each.parameters()))
+            for kind in ("weight", "bias")
+        }
+        self.x, self.y = torch.tensor(data.train.frames), torch.tensor(data.train.labels)
+
+        def loss(parameters: dict[str, torch.Tensor], x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return nn.functional.cross_entropy(functional_call(skeleton, parameters, (x,)), y)
+
+        self.gradient = vmap(grad_and_value(loss), in_dims=(0, None, None))
+
+    def step(self, rows: Rows) -> Rows:
+        """Take a step."""
+        with torch.no_grad():
+            gradients, losses = self.gradient(self.parameters, self.x[rows], self.y[rows])
+            norms = [torch.linalg.vector_norm(each.flatten(1), dim=1) for each in gradients.values()]
+            shorten = (self.clip / torch.linalg.vector_norm(torch.stack(norms), dim=0)).clamp_max(1.0)
+            for name, each in gradients.items():
+                self.parameters[name].addcmul_(each, (shorten * self.rates[name]).view(-1, *[1] * (each.ndim - 1)))
+        return losses.numpy()
+
+
+class Jax(Side):
+    """JAX: a scan over the hidden layers, vmap over the networks, the whole step jitted with its buffers donated."""
+
+    def __init__(self, members: Sequence[Run], data: Dataset) -> None:
+        import jax
+        import jax.numpy as jnp
+
+        self.networks, clip = len(members), members[0].clip
+        widths, rates = members[0].architecture(data).widths, members[0].rates()
+
+        def layers(run: Run) -> Any:
+            weights = [np.asarray(each) for each in initial_weights(widths, run.gains(widths), run.seed)]
+            bias = np.zeros((len(widths) - 3, widths[1]), np.float32)
+            return (
+                (weights[0], bias[0]),
+                (np.stack(weights[1:-1]), bias),
+                (weights[-1], np.zeros(widths[-1], np.float32)),
+            )
+
+        self.parameters = jax.tree.map(lambda *each: jnp.stack(each), *[layers(run) for run in members])
+        scale = tuple(jnp.asarray(each, jnp.float32) for each in (rates[0], rates[1:-1], rates[-1]))
+
+        def loss(parameters: Any, x: Any, y: Any) -> Any:
+            (first, first_bias), hidden, (last, last_bias) = parameters
+            h = jnp.tanh(x @ first + first_bias)
+            h, _ = jax.lax.scan(lambda h, layer: (jnp.tanh(h @ layer[0] + layer[1]), None), h, hidden)
+            logs = jax.nn.log_softmax(h @ last + last_bias)
+            return -jnp.take_along_axis(logs, y[:, None], 1).mean()
+
+        def step(parameters: Any, x: Any, y: Any) -> Any:
+            value, gradients = jax.value_and_grad(loss)(parameters, x, y)
+            norm = jnp.sqrt(sum(jnp.vdot(each, each) for each in jax.tree.leaves(gradients)))
+            shorten = jnp.minimum(1.0, clip / norm)
+            moved = [
+                tuple(p - jnp.reshape(rate * shorten, rate.shape + (1,) * (p.ndim - rate.ndim)) * g for p, g in pairs)
+                for rate, pairs in zip(scale, map(zip, parameters, gradients), strict=True)
+            ]
+            return tuple(moved), value
+
+        self._step = jax.jit(jax.vmap(step, in_axes=(0, None, None)), donate_argnums=0)
+        self.x, self.y = data.train.frames, data.train.labels.astype(np.int32)
+
+    def step(self, rows: Rows) -> Rows:
+        """Take a step."""
+        self.parameters, losses = self._step(self.parameters, self.x[rows], self.y[rows])
+        return np.asarray(losses)
+
+
+class Peak(Side):
+    """No training: as many of the three batched products of a hidden layer as take the operations of a step."""
+
+    def __init__(self, members: Sequence[Run], data: Dataset) -> None:
+        torch.set_num_threads(1)
+        self.networks = len(members)
+        self.parts = [len(members[core::CORES]) for core in range(min(CORES, len(members)))]
+        widths = members[0].architecture(data).widths
+        products = [a * b for a, b in pairwise(widths)]
+        self.width = widths[1]
+        self.layers = round(
+            (3 * sum(products) - products[0]) / (3 * self.width**2)
+        )  # nothing goes back below the first
+
+    def step(self, rows: Rows) -> Rows:
+        """Have no answer."""
+        return np.zeros(0)
+
+    def steps(self, batches: Sequence[Rows]) -> None:
+        """Multiply, a thread a core."""
+
+        def job(networks: int) -> Callable[[], None]:
+            h, w = torch.zeros(networks, BATCH, self.width), torch.zeros(networks, self.width, self.width)
+            out, gradient = torch.empty_like(h), torch.empty_like(w)
+
+            def multiply() -> None:
+                for _ in range(self.layers * len(batches)):
+                    torch.bmm(h, w, out=out)
+                    torch.bmm(out, w.transpose(1, 2), out=h)
+                    torch.bmm(h.transpose(1, 2), out, out=gradient)
+
+            return multiply
+
+        side_by_side([job(networks) for networks in self.parts])

@@ -1,0 +1,48 @@
+"""A deep tanh net and plain steps of training, for what is measured beside them."""
+
+import math
+
+import torch
+from setting import seconds
+from torch import nn
+
+from gradwalk.torch.monitor import Monitor
+
+DEPTH, WIDTH, BATCH = 64, 100, 100
+
+
+def network() -> nn.Sequential:
+    """Return a tanh net with weights of gain 1.1 and no biases to begin with."""
+    draw, layers = torch.Generator().manual_seed(0), []
+    for _ in range(DEPTH):
+        layer = nn.Linear(WIDTH, WIDTH)
+        with torch.no_grad():
+            layer.weight.normal_(0, 1.1 / math.sqrt(WIDTH), generator=draw)
+            layer.bias.zero_()
+        layers += [layer, nn.Tanh()]
+    return nn.Sequential(*layers[:-1])
+
+
+def inputs() -> torch.Tensor:
+    """Return a minibatch."""
+    return torch.randn(BATCH, WIDTH, generator=torch.Generator().manual_seed(1))
+
+
+def loss(output: torch.Tensor) -> torch.Tensor:
+    """Return the mean square of the output."""
+    return output.square().mean()
+
+
+def training(model: nn.Module, x: torch.Tensor, steps: int, monitor: Monitor | None = None) -> float:
+    """Return the seconds of that many steps of SGD."""
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+
+    def train() -> None:
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss(model(x)).backward()
+            if monitor is not None:
+                monitor.step()
+            optimizer.step()
+
+    return seconds(train)

@@ -1,0 +1,475 @@
+"""Which initialiser at which depth: the peers' weights, runs that name them, the figure, and the claim of our own."""
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.colors import to_hex
+from report_tables import MADE
+from torch import nn
+from typer.testing import CliRunner
+
+import gradwalk
+from gradwalk import activations, cli, data, figures
+from gradwalk.figures import initialisers, table, trained
+from gradwalk.figures.initialisers import Contest
+from gradwalk.figures.table import Table
+from gradwalk.nets.initial import PEERS, SCHEMES
+from gradwalk.nets.peers import known_gain, peer_layers
+from gradwalk.report import page, plots, runs
+from gradwalk.report.claims import OUR_CLAIMS
+from gradwalk.report.finding import FAILS, HOLDS, IN_PART, NOT_RUN
+from gradwalk.sweep import Spec
+from gradwalk.train import Run, checked_run, train
+
+WIDTHS = (90, 60, 120, 10)  # rectangular, narrowing and widening
+EXAMPLES = 200
+
+
+@pytest.fixture(scope="module")
+def digits() -> data.Dataset:
+    return data.load("digits", examples=EXAMPLES)
+
+
+def drawn(scheme: str, activation: str = "tanh", seed: int = 0, widths: tuple[int, ...] = WIDTHS, x=None):
+    names = (*[activation] * (len(widths) - 2), "linear")
+    x = torch.randn(200, widths[0], generator=torch.Generator().manual_seed(9)) if x is None else x
+    return list(peer_layers(scheme, widths, names, seed, x))
+
+
+# The peers' weights
+
+
+def as_torch_draws(scheme: str, activation: str, seed: int) -> list[torch.Tensor]:
+    """The weights (out, in) that torch's own initialiser gives, called for each layer in turn."""
+    generator = torch.Generator().manual_seed(seed)
+    found = []
+    for fan_in, fan_out in itertools.pairwise(WIDTHS):
+        weight = torch.empty(fan_out, fan_in)
+        if scheme == "xavier":
+            nn.init.xavier_normal_(weight, nn.init.calculate_gain(activation), generator)
+        elif scheme == "kaiming":
+            nn.init.kaiming_normal_(weight, mode="fan_in", nonlinearity=activation, generator=generator)
+        else:
+            nn.init.orthogonal_(weight, nn.init.calculate_gain(activation), generator)
+        found.append(weight)
+    return found
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu", "selu"])
+@pytest.mark.parametrize("scheme", ["xavier", "kaiming", "plain-orthogonal"])
+def test_a_peer_draws_what_torch_draws(scheme: str, activation: str) -> None:
+    for (weight, bias), expected in zip(drawn(scheme, activation), as_torch_draws(scheme, activation, 0), strict=True):
+        torch.testing.assert_close(weight.T, expected)
+        assert not bias.any()
+
+
+def test_the_default_of_torch_is_that_of_linear_biases_included() -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        linears = [nn.Linear(fan_in, fan_out) for fan_in, fan_out in itertools.pairwise(WIDTHS)]
+    for (weight, bias), linear in zip(drawn("torch", seed=3), linears, strict=True):
+        assert torch.equal(weight.T, linear.weight)
+        assert torch.equal(bias, linear.bias)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "variance"), [("xavier", 2 / (400 + 300)), ("kaiming", 2 / 400), ("torch", 1 / (3 * 400))]
+)
+def test_the_variance_is_the_formulas_with_the_default_gain_for_gelu(scheme: str, variance: float) -> None:
+    (weight, _), _ = drawn(scheme, "gelu", widths=(400, 300, 10))
+    spread = 3 * math.sqrt(2 / weight.numel())  # three standard errors of a normal's variance, more than a uniform's
+    assert weight.var().item() == pytest.approx(variance, rel=spread)
+    assert abs(weight.mean().item()) < 3 * math.sqrt(variance / weight.numel())
+
+
+def test_an_activation_torch_has_no_gain_for_has_the_initialisers_own_default() -> None:
+    assert known_gain("tanh", 9.0) == nn.init.calculate_gain("tanh")
+    assert known_gain("leaky_relu(0.2)", 9.0) == nn.init.calculate_gain("leaky_relu", 0.2)
+    assert known_gain("gelu*100", 9.0) == known_gain("elu(2)", 9.0) == 9.0
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu", "gelu"])
+def test_lsuv_gives_every_layer_unit_variance_on_its_examples(activation: str) -> None:
+    h = x = torch.rand(100, 90, generator=torch.Generator().manual_seed(1)) * 7
+    f = activations.activation(activation).f
+    for weight, bias in drawn("lsuv", activation, x=x):
+        a = h @ weight
+        assert a.var(correction=0).item() == pytest.approx(1.0, rel=1e-4)
+        assert not bias.any()
+        rows = weight if weight.shape[0] <= weight.shape[1] else weight.T
+        product = rows @ rows.T
+        torch.testing.assert_close(product / product[0, 0], torch.eye(len(rows)), atol=1e-4, rtol=0)
+        h = torch.from_numpy(np.asarray(f(a.numpy())))
+
+
+@pytest.mark.parametrize("scheme", PEERS)
+def test_weights_come_from_the_seed_alone(scheme: str) -> None:
+    before = torch.get_rng_state()
+    first, again, other = (drawn(scheme, seed=seed) for seed in (5, 5, 6))
+    assert torch.equal(torch.get_rng_state(), before)
+    for one, same, else_ in zip(first, again, other, strict=True):
+        assert torch.equal(one[0], same[0])
+        assert not torch.allclose(one[0], else_[0])
+    assert abs(np.corrcoef(first[0][0].flatten()[:600], first[1][0].flatten()[:600])[0, 1]) < 0.15
+
+
+# Runs
+
+
+def test_the_identity_of_runs_from_before_is_the_same(digits: data.Dataset) -> None:
+    old = {"data": "digits", "examples": EXAMPLES}
+    assert Run(**old).identity(digits) == "4cd557e75baa1f1b11ed"
+    more = {"weights": "orthogonal", "gain": 1.1, "depth": 7, "params": 5e3, "seed": 3, "clip": None}
+    assert Run(**old, **more).identity(digits) == "455b2324adcdd45fa35c"
+    ours = {Run(**old, width=width).identity(digits) for width in (None, 8, 9)}
+    assert len(ours | {Run(**old, weights=each).identity(digits) for each in PEERS}) == 3 + len(PEERS)
+
+
+def test_a_width_is_that_of_all_hidden_layers(digits: data.Dataset) -> None:
+    run = Run(data="digits", depth=4, width=20)
+    assert run.architecture(digits).widths == (64, 20, 20, 20, 10)
+    assert run.params is None
+    assert Run(**run.model_dump()) == run
+    assert Run(data="digits", depth=4, width=20).stacks_with() != Run(data="digits", depth=4, width=21).stacks_with()
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"width": 8, "params": 1e4}, "train: width takes the place of params, and only one of them can be given"),
+        ({"params": None}, "train: params must be a number where no width is given, got params=None"),
+        ({"width": 8, "task": "reconstruct"}, "train: width is for task='classify'"),
+        ({"width": 0}, "train: width must be greater than or equal to 1, got width=0"),
+        ({"weights": "he"}, 'train: weights must be "gaussian" or "orthogonal" or "torch"'),
+        ({"weights": "lsuv", "gain": 1.0}, "train: gain is not for weights='lsuv', which have a scale of their own"),
+        ({"weights": "torch", "gain_in": 2.0}, "train: gain_in is not for weights='torch'"),
+        ({"weights": "kaiming", "gain_out": 1.0}, "train: gain_out is not for weights='kaiming'"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused_in_one_sentence(settings: dict, sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)) as caught:
+        checked_run("train", **settings)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_weights_of_a_peer_have_no_gain() -> None:
+    with pytest.raises(ValueError, match="weights='xavier' have a scale of their own and no gain"):
+        Run(weights="xavier").gains((64, 8, 10))
+
+
+@pytest.mark.filterwarnings("error")
+def test_every_initialiser_trains_alike_alone_and_in_a_stack(digits: data.Dataset) -> None:
+    common = {"data": "digits", "examples": EXAMPLES, "depth": 5, "width": 16, "epochs": 2, "batch": 50}
+    asked = [Run(**common, weights=weights, rate_in=0.1, rate_out=0.1) for weights in SCHEMES]
+    together = train(asked, digits, threads=2)
+    for run, outcome in zip(asked, together, strict=True):
+        (alone,) = train([run], digits, threads=1)
+        assert alone.last.train_loss == outcome.last.train_loss
+        assert all(map(torch.equal, alone.state.weights, outcome.state.weights))
+    assert len({outcome.last.train_loss for outcome in together}) == len(SCHEMES)
+
+
+def test_a_scaled_activation_has_a_name_that_a_run_can_use(digits: data.Dataset) -> None:
+    assert activations.activation("gelu*100") is activations.activation("GELU").scaled(100.0)
+    run = Run(data="digits", activation="GELU*100", depth=3, width=8)
+    assert run.architecture(digits).activations == ("gelu*100", "gelu*100", "linear")
+    for wrong in ("gelu*", "gelu*ten", "gelu*-1", "glu*2"):
+        with pytest.raises(ValueError, match=r"activation:|scaled:"):
+            activations.activation(wrong)
+
+
+# Specs
+
+
+def test_rate_is_both_rates_at_once() -> None:
+    spec = Spec.load("rate = [0.1, 0.2]\ndepth = [4, 8]\nwidth = 8")
+    assert [(run.rate_in, run.rate_out, run.depth) for run in spec.runs()] == [
+        *((0.1, 0.1, 4), (0.1, 0.1, 8)),
+        *((0.2, 0.2, 4), (0.2, 0.2, 8)),
+    ]
+    assert Spec.load(spec.toml()).runs() == spec.runs()
+
+
+def test_what_stands_for_another_setting_takes_its_place() -> None:
+    spec = Spec.load("params = 3e4\nrate_in = 0.3\nruns = [{depth = 4}, {depth = 8, width = 9, rate = 0.5}]")
+    assert [(run.params, run.width, run.rate_in) for run in spec.runs()] == [(3e4, None, 0.3), (None, 9, 0.5)]
+    assert {run.width for run in spec.override(["width=7"]).runs()} == {7}
+    assert {run.params for run in spec.override(["params=5e4"]).runs()} == {5e4}
+    assert {(run.rate_in, run.rate_out) for run in spec.override(["rate=0.2"]).runs()} == {(0.2, 0.2)}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("rate = 0.1\nrate_in = 0.2", "sweep: rate stands for rate_in and rate_out, and cannot be beside rate_in"),
+        ("rate = 0", "sweep: rate_in must be greater than 0"),
+        ("width = 8\nparams = 1e4", "sweep: width takes the place of params"),
+        ("weights = ['lsuv', 'gaussian']\ngain = 1.1", "sweep: gain is not for weights='lsuv'"),
+    ],
+)
+def test_a_spec_says_what_does_not_go_together(text: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        Spec.load(text)
+
+
+@pytest.mark.parametrize("scale", ["smoke", "quick", "laptop"])
+def test_the_spec_of_each_scale_has_all_initialisers_and_the_same_rates_for_each(scale: str) -> None:
+    asked = Spec.load(trained.spec_text("initialisers", scale)).runs()
+    by_weights: dict[str, set] = {}
+    for run in asked:
+        by_weights.setdefault(run.weights, set()).add((run.activation, run.depth, run.rate_in, run.seed))
+        assert (run.epochs, run.rate_in) == (1, run.rate_out)
+    assert set(by_weights) == set(SCHEMES) == set(initialisers.TITLES)
+    assert len(set(map(frozenset, by_weights.values()))) == 1
+    assert len({run.rate_in for run in asked}) > 1
+
+
+def test_there_is_no_scale_paper_of_a_figure_that_is_not_in_it() -> None:
+    with pytest.raises(ValueError, match="initialisers is not in the paper, and has no scale 'paper'"):
+        trained.spec_text("initialisers", "paper")
+
+
+# The table
+
+
+Loss = Callable[..., float | None]
+
+
+def made_up(loss: Loss, *, names=("tanh", "relu"), depths=(4, 64, 256), seeds=3, weights=SCHEMES, **more) -> Table:
+    """The figure's table: `loss` gives that of each run from its settings, None for one that diverged."""
+    facts = {"data": "mnist", "train_examples": 10_000, "test_examples": 10_000, "task": "classify", "width": 48}
+    rows = []
+    for name, scheme, depth, rate, seed in itertools.product(names, weights, depths, (0.1, 0.01), range(seeds)):
+        found = loss(name=name, weights=scheme, depth=depth, rate=rate, seed=seed)
+        value = np.nan if found is None else found
+        ended = {"status": "diverged" if found is None else "done", "diverged": 1 if found is None else np.nan}
+        settings = {"activation": name, "weights": scheme, "depth": depth, "params": np.nan, "seed": seed}
+        rates = {"gain": 1.1 if scheme in initialisers.WALKS else np.nan, "rate_in": rate, "rate_out": rate}
+        measured = dict.fromkeys(("train_loss", "test_loss", "train_error", "test_error", "lowest_error"), value)
+        measured |= {"train_mistakes": value, "test_mistakes": value, "epoch": 1, "clipped": 0, "seconds": 1.0}
+        rows.append(facts | settings | rates | ended | measured | {"constant_error": 0.9} | more)
+    return Table({name: np.array([row[name] for row in rows]) for name in rows[0]}, {}, MADE | {"scale": "laptop"})
+
+
+def deep_win(weights: str, depth: int, seed: int, **_: object) -> float:
+    """Peers are lower at 4 layers and near chance beyond; the orthogonal walk learns at all depths."""
+    if depth == 4:
+        return 0.3 if weights == "lsuv" else 0.4
+    return 0.5 + 0.01 * seed if weights == "orthogonal" else 2.29
+
+
+def test_the_best_rate_counts_and_the_median_over_seeds() -> None:
+    losses = {(0.1, 0): 0.2, (0.1, 1): 0.9, (0.1, 2): 1.0, (0.01, 0): 0.7, (0.01, 1): 0.8, (0.01, 2): 0.6}
+    found = initialisers.medians(made_up(lambda rate, seed, **_: losses[rate, seed], names=["tanh"], depths=[4]))
+    assert set(found["loss"]) == {0.7}
+    assert set(found["rate"]) == {0.01}
+    assert set(zip(found["least"], found["most"], found["runs"], found["diverged"], strict=True)) == {(0.6, 0.8, 3, 0)}
+
+
+@pytest.mark.parametrize(
+    ("lost", "loss", "least"), [((0,), 0.6, 0.5), ((0, 1), np.nan, 0.6), ((0, 1, 2), np.nan, np.nan)]
+)
+def test_a_diverged_seed_counts_as_infinitely_large(lost: tuple[int, ...], loss: float, least: float) -> None:
+    given = made_up(lambda seed, **_: None if seed in lost else 0.4 + 0.1 * seed, names=["tanh"], depths=[4])
+    found = initialisers.medians(given)
+    np.testing.assert_allclose(found["loss"], loss)
+    np.testing.assert_allclose(found["least"], least)
+    assert set(found["diverged"]) == {len(lost)}
+
+
+@pytest.mark.parametrize(
+    ("walk", "peer", "outcome"),
+    [(0.5, 0.6, "walk"), (0.6, 0.5, "peer"), (0.5, 0.505, "tied"), (2.29, 2.3, "none"), (0.5, math.inf, "walk")],
+)
+def test_a_contest_is_won_tied_lost_or_without_anyone_who_learned(walk: float, peer: float, outcome: str) -> None:
+    assert Contest(64, "gaussian", walk, "lsuv", peer).outcome == outcome
+    assert Contest(64, "gaussian", math.inf, "lsuv", math.inf).outcome == "none"
+
+
+def test_the_numbers_of_the_claim_name_the_best_of_each_side() -> None:
+    found = initialisers.claims(made_up(deep_win))
+    assert (found["tanh_4_walk"], found["tanh_4_peer"]) == (0.4, 0.3)
+    assert (found["relu_256_walk"], found["relu_256_peer"], found["relu_lower_from"]) == (0.51, 2.29, 64)
+    said = dict(initialisers.summary(made_up(deep_win)))
+    assert said["ReLU, D = 256"] == "random walk, orthogonal 0.510; Kaiming 2.290"
+    assert said["width"] == "48"
+
+
+# The claim
+
+
+def judged(given: Table | None):
+    (claim,) = OUR_CLAIMS
+    return claim.judge({} if given is None else {"initialisers": given})
+
+
+def test_the_claim_holds_where_the_walk_is_lower_from_some_depth_on() -> None:
+    found = judged(made_up(deep_win))
+    assert found.verdict == HOLDS
+    assert (
+        "tanh from D = 64 on (lower at 64, 256, higher at 4; D = 256: random walk, orthogonal 0.510" in found.came_out
+    )
+
+
+def test_the_claim_holds_in_part_where_one_activation_is_lost() -> None:
+    def loss(name: str, weights: str, **more: int) -> float:
+        return deep_win(weights, **more) if name == "tanh" else 0.3 if weights == "kaiming" else 0.5
+
+    found = judged(made_up(loss))
+    assert found.verdict == IN_PART
+    assert "ReLU at no depth to the last (higher at 4, 64, 256" in found.came_out
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda weights, **_: 0.3 if weights == "lsuv" else 0.31,
+        lambda **_: 0.5,
+        lambda **_: 2.3,
+        lambda **_: None,
+        lambda weights, depth, **_: 0.5 if weights == "lsuv" and depth == 256 else deep_win(weights, depth, 0),
+    ],
+    ids=["a peer is lower", "all tied", "nobody learns", "all diverge", "lost again at the greatest depth"],
+)
+def test_the_claim_fails_where_a_peer_is_as_good_at_the_greatest_depth(loss: Loss) -> None:
+    assert judged(made_up(loss)).verdict == FAILS
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (None, "Initialisers was not run."),
+        (made_up(deep_win, data="digits"), "trained on digits, not on MNIST"),
+        (made_up(deep_win, train_examples=1000), "only 1,000 examples"),
+        (made_up(deep_win, depths=(4, 64)), "no 256 layers"),
+        (made_up(deep_win, weights=[each for each in SCHEMES if each != "lsuv"]), "lsuv not run"),
+    ],
+)
+def test_too_little_is_no_verdict(given: Table | None, why: str) -> None:
+    found = judged(given)
+    assert found.verdict == NOT_RUN
+    assert why in found.came_out
+
+
+# Pictures and page
+
+
+def test_the_figure_has_a_panel_an_activation_and_a_line_an_initialiser() -> None:
+    drawn_ = initialisers.draw(made_up(deep_win, names=("tanh", "relu", "selu", "gelu", "gelu*100")))
+    titles = [panel.get_title() for panel in drawn_.axes if panel.get_title()]
+    assert titles == ["tanh", "ReLU", "selu", "gelu", "steady gelu, f(100 a)/100"]
+    first = drawn_.axes[0]
+    assert len(first.containers) == len(SCHEMES)
+    assert len({to_hex(each[0].get_color()) for each in first.containers}) == len(SCHEMES)
+    assert len({each[0].get_marker() for each in first.containers}) == len(SCHEMES)
+    assert {text.get_text() for text in drawn_.legends[0].get_texts()} == set(initialisers.TITLES.values())
+
+
+def test_runs_that_diverged_lie_on_a_line_of_that_name() -> None:
+    given = made_up(lambda weights, **_: None if weights == "kaiming" else 0.5, names=["tanh"])
+    (panel,) = initialisers.draw(given).axes
+    assert "diverged,\nor > 10" in {text.get_text() for text in panel.texts}
+    (page_panel,) = plots.panels("initialisers", given)
+    lost = next(trace for trace in json.loads(page_panel.json)["data"] if trace["name"] == "Kaiming")
+    assert "seed 0: diverged" in lost["text"][0]
+
+
+def test_a_point_of_the_page_tells_its_runs() -> None:
+    upper, _ = (json.loads(each.json) for each in plots.panels("initialisers", made_up(deep_win)))
+    walk = next(trace for trace in upper["data"] if trace["name"] == "random walk, orthogonal")
+    assert walk["text"][1] == (
+        "tanh, random walk, orthogonal, g = 1.1<br>D = 64, N = 48, rate 0.01<br>seed 0: loss 0.5, held out 0.5"
+        "<br>seed 1: loss 0.51, held out 0.51<br>seed 2: loss 0.52, held out 0.52"
+    )
+    assert "chance, ln 10" in {note["text"] for note in upper["layout"]["annotations"]}
+
+
+def test_the_page_shows_our_claim_beside_the_papers_and_as_ours(tmp_path: Path) -> None:
+    table.write(made_up(deep_win), tmp_path / "initialisers.csv")
+    html = page.write_page(tmp_path).read_text("utf-8")
+    assert "Ours, not the paper’s" in html
+    assert 'id="I1"' in html
+    assert 'id="initialisers-2"' in html
+    assert f"{NOT_RUN}: 12" in html  # the paper's are counted alone
+    assert re.search(r'id="I1".*?<span class="verdict holds">', html, re.DOTALL)
+    assert "Ours, not the paper’s" not in page.page({}, tmp_path)
+
+
+def test_what_was_run_is_not_measured_by_the_paper() -> None:
+    said = dict(runs.what_was_run("initialisers", made_up(deep_win)))
+    assert said["scale"] == "laptop"
+    assert said["runs"] == "252: 252 done"
+    assert "parameter limit" not in said
+
+
+def test_the_colours_of_the_page_are_there_in_both_dresses() -> None:
+    light, dark = page._text("page.css").split("@media (prefers-color-scheme: dark)")
+    used = set(re.findall(r"var\((--[\w-]+)\)", plots.panels("initialisers", made_up(deep_win))[0].json))
+    assert "--purple" in used
+    for name in used:
+        assert f"{name}:" in light
+        assert f"{name}:" in dark.split("\n}\n")[0]
+
+
+# The command line
+
+
+def reproduce(*arguments: str):
+    return CliRunner().invoke(cli.app(), ["reproduce", *arguments])
+
+
+TINY = """
+data = "digits"
+examples = 200
+epochs = 1
+width = 8
+depth = [2, 4]
+activation = ["tanh", "relu"]
+weights = ["torch", "lsuv", "gaussian", "orthogonal"]
+rate = [0.1, 0.01]
+"""
+
+
+def test_the_figure_is_drawn_from_a_tiny_spec(tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY)
+    done = reproduce("initialisers", "--spec", str(tmp_path / "tiny.toml"), "--out", str(tmp_path), "--threads", "1")
+    assert done.exit_code == 0, done.output
+    shown = table.read(tmp_path / "initialisers.csv")
+    assert len(shown["depth"]) == 32
+    assert np.isnan(shown.where(weights="torch")["gain"]).all()
+    assert np.isnan(shown["params"]).all()
+    assert set(shown["width"]) == {8}
+    expected = gradwalk.gain("relu", 8)
+    np.testing.assert_allclose(shown.where(weights="gaussian", activation="relu")["gain"], expected)
+    assert (tmp_path / "initialisers.png").stat().st_size > 10_000
+    before = (tmp_path / "initialisers.csv").read_bytes()
+    assert reproduce("initialisers", "--redraw", "--out", str(tmp_path)).exit_code == 0
+    assert (tmp_path / "initialisers.csv").read_bytes() == before
+
+
+def test_all_is_the_paper_and_our_figure_is_asked_for_by_name(tmp_path: Path) -> None:
+    assert "initialisers" not in figures.NAMES
+    assert "Initialisers" not in reproduce("all", "--print-spec").stdout
+    assert "Initialisers, smoke" in reproduce("initialisers", "--print-spec").stdout
+    both = reproduce("all", "initialisers", "--print-spec").stdout
+    assert "Initialisers, smoke" in both
+    assert "Figure 3, smoke" in both
+
+
+def test_train_takes_a_width_and_a_peer(tmp_path: Path) -> None:
+    settings = ["--data", "digits", "--examples", "200", "--depth", "4", "--width", "8", "--epochs", "1"]
+    arguments = ["train", *settings, "--weights", "lsuv", "--seed", "0,1", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(cli.app(), arguments)
+    assert done.exit_code == 0, done.output
+    assert "widths 64-8-8-8-10" in done.stdout
+    assert "lsuv" in done.stdout
+    wrong = CliRunner().invoke(cli.app(), ["train", *settings, "--params", "1e4", "--out", str(tmp_path / "no")])
+    assert isinstance(wrong.exception, ValueError)
+    assert "width takes the place of params" in str(wrong.exception)

@@ -1,0 +1,60 @@
+"""What results/README.md says is what the files beside it hold, each with its command, versions and date."""
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+from gradwalk.figures import table
+from gradwalk.report.claims import CLAIMS
+
+RESULTS = Path(__file__).parent.parent / "results"
+README = (RESULTS / "README.md").read_text("utf-8")
+SECTIONS = re.split(r"^##+ ", README, flags=re.MULTILINE)[1:]
+TABLES = {path.stem: table.read(path) for folder in ("figures", "laptop") for path in (RESULTS / folder).glob("*.csv")}
+JUDGED = [each for each in CLAIMS if set(each.figures) <= set(TABLES)]
+
+
+def section(start):
+    """Return the section of the README whose title begins so, its line breaks as spaces."""
+    (found,) = [each for each in SECTIONS if each.startswith(start)]
+    return " ".join(found.split())
+
+
+def epochs_of_the_thousand(weights):
+    """Return the rows of the thousand-layer runs from such weights, and those of the run that ended best."""
+    found = table.read(RESULTS / "thousand" / weights / "fig4c.csv")
+    rows = [{name: found[name][i] for name in found.columns} for i in range(len(found["epoch"]))]
+    last = [row for row in rows if row["epoch"] == max(each["epoch"] for each in rows)]
+    return rows, min(last, key=lambda row: row["train_mistakes"])
+
+
+@pytest.mark.parametrize("claim", JUDGED, ids=lambda each: each.id)
+def test_the_table_of_claims_says_what_the_tables_give(claim):
+    found = claim.judge(TABLES)
+    assert f"| {claim.id}: {claim.words} | {found.came_out} | {found.verdict} |" in README
+
+
+@pytest.mark.parametrize(
+    "folder", sorted({path.parent for path in RESULTS.rglob("*.png")}), ids=lambda each: str(each.relative_to(RESULTS))
+)
+def test_every_figure_has_its_command_versions_and_date(folder):
+    name = folder.relative_to(RESULTS).parts[0]
+    about = [each for each in SECTIONS if f"`{name}/" in each]
+    assert about, f"no section names `{name}/...`"
+    for each in about:
+        assert re.search(r"`gradwalk (reproduce|train|sweep) ", each), "the command"
+        assert re.search(r"\b20\d\d-\d\d-\d\d\b", each), "the date"
+        assert re.search(r"gradwalk \d+\.\d+\.\d+", each), "the versions"
+
+
+def test_a_hundred_layers_on_mnist_learned_what_is_said():
+    with (RESULTS / "mnist-100" / "metrics.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["run"] == "1"]
+    mistakes = [int(row["train_mistakes"]) for row in rows]
+    below = next(epoch for epoch in range(1, 21) if max(mistakes[epoch - 1 :]) < 500)
+    said = section("A hundred layers")
+    assert f"{mistakes[-1]} of 10,000 training mistakes" in said
+    assert f"below 5 % from epoch {below} on" in said
+    assert f"{int(rows[-1]['test_mistakes']) / 100:.1f} % held out" in said
