@@ -15,6 +15,7 @@ from setting import setting
 
 HERE = Path(__file__).parent
 NAMES = ("sampler", "stack", "init", "probe", "monitor", "sweep")
+NOT_VERSIONS = {"date", "command", "commit", "clean", "quick", "cores", "processor"}
 
 
 def git(*arguments: str) -> str:
@@ -52,7 +53,7 @@ def answer(name: str, quick: bool) -> dict[str, Any]:
 
 def page(facts: dict[str, Any], answers: dict[str, dict[str, Any]]) -> str:
     """Return the answers as Markdown."""
-    versions = ", ".join(f"{key} {facts[key]}" for key in setting() if key not in ("cores", "processor"))
+    versions = ", ".join(f"{key} {value}" for key, value in facts.items() if key not in NOT_VERSIONS)
     lines = [
         "# Benchmarks",
         "",
@@ -82,7 +83,8 @@ def page(facts: dict[str, Any], answers: dict[str, dict[str, Any]]) -> str:
 
 def markdown(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
     """Return a table of Markdown, after an empty line."""
-    return ["", *(f"| {' | '.join(each)} |" for each in (head, ["---"] * len(head), *rows))]
+    lines = ([cell.replace("|", r"\|") for cell in row] for row in (head, ["---"] * len(head), *rows))
+    return ["", *(f"| {' | '.join(cells)} |" for cells in lines)]
 
 
 def main() -> None:

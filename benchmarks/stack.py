@@ -7,6 +7,7 @@ ways (the loop on one thread or on all, JAX with all networks or one), the faste
 
 import math
 import multiprocessing
+import statistics
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -114,15 +115,16 @@ def stack_size(shape: tuple[int, int]) -> int:
 
 
 def compare(stack: Team, others: list[Team], rounds: int, length: float) -> list[tuple[float, float]]:
-    """Return the rates of the stack and of the best of the others, round by round."""
+    """Return the rates of the stack and of that of the others which has the best median, round by round."""
     for other in others:
         for ours, theirs in zip(stack.losses, other.losses, strict=True):
             assert not len(theirs) or math.isclose(ours[0], theirs[0], rel_tol=1e-4), (ours, theirs)
-    found: list[tuple[float, float]] = []
+    found: list[list[float]] = []
     start = time.monotonic()
     while len(found) < 2 or (len(found) < rounds and time.monotonic() - start < PAIR):
-        found.append((stack.rate(length), max(other.rate(length) for other in others)))
-    return found
+        found.append([each.rate(length) for each in (stack, *others)])
+    ours, *theirs = zip(*found, strict=True)
+    return list(zip(ours, max(theirs, key=statistics.median), strict=True))
 
 
 def measure(quick: bool) -> Answer:

@@ -1,19 +1,25 @@
 """What results/README.md says is what the files beside it hold, each with its command, versions and date."""
 
 import csv
+import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from gradwalk.figures import table
-from gradwalk.report.claims import CLAIMS
+from gradwalk.figures import initialisers, table
+from gradwalk.report.claims import CLAIMS, OUR_CLAIMS
 
 RESULTS = Path(__file__).parent.parent / "results"
 README = (RESULTS / "README.md").read_text("utf-8")
 SECTIONS = re.split(r"^##+ ", README, flags=re.MULTILINE)[1:]
-TABLES = {path.stem: table.read(path) for folder in ("figures", "laptop") for path in (RESULTS / folder).glob("*.csv")}
-JUDGED = [each for each in CLAIMS if set(each.figures) <= set(TABLES)]
+TABLES = {
+    path.stem: table.read(path)
+    for folder in ("figures", "laptop", "initialisers")
+    for path in (RESULTS / folder).glob("*.csv")
+}
+JUDGED = [each for each in (*CLAIMS, *OUR_CLAIMS) if set(each.figures) <= set(TABLES)]
 
 
 def section(start):
@@ -47,6 +53,29 @@ def test_every_figure_has_its_command_versions_and_date(folder):
         assert re.search(r"`gradwalk (reproduce|train|sweep) ", each), "the command"
         assert re.search(r"\b20\d\d-\d\d-\d\d\b", each), "the date"
         assert re.search(r"gradwalk \d+\.\d+\.\d+", each), "the versions"
+
+
+def test_the_page_of_benchmarks_is_made_of_its_numbers(monkeypatch):
+    monkeypatch.syspath_prepend(RESULTS.parent / "benchmarks")
+    import run
+
+    found = json.loads((RESULTS / "benchmarks.json").read_text("utf-8"))
+    assert run.page(found["made"], found["answers"]) == (RESULTS / "benchmarks.md").read_text("utf-8")
+    assert set(found["answers"]) == set(run.NAMES)
+    assert re.fullmatch(r"[0-9a-f]{40}", found["made"]["commit"])
+    assert found["made"]["clean"]
+    assert not found["made"]["quick"]
+
+
+def test_the_losses_of_the_initialisers_are_those_of_their_table():
+    found = initialisers.medians(TABLES["initialisers"])
+    for name, title in initialisers.ACTIVATIONS.items():
+        same = found.where(activation=name)
+        for depth in sorted(set(same["depth"].tolist())):
+            here = same["depth"] == depth
+            losses = dict(zip(same["weights"][here], same["loss"][here], strict=True))
+            cells = ["diverged" if np.isnan(losses[each]) else f"{losses[each]:.3f}" for each in initialisers.TITLES]
+            assert f"| {title} | {depth:.0f} | {' | '.join(cells)} |" in README.replace("**", "")
 
 
 def test_a_hundred_layers_on_mnist_learned_what_is_said():
