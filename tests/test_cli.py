@@ -205,7 +205,7 @@ def test_every_example_in_the_help_runs(tmp_path: Path, monkeypatch) -> None:
         ("walk relu --width 9 --depth 3 --walks 0", "simulate: walks must be at least 1, got walks=0"),
         ("walk relu --width 9 --depth 3 --gain -1", "simulate: gain must be positive and finite, got gain=-1.0"),
         ("walk relu --width 9 --depth 3 --out walk.bmp", "figures: a figure is written as .png, .pdf, .svg"),
-        ("reproduce fig9", 'or "fig4d" or "all", got figure=\'fig9\''),
+        ("reproduce fig9", 'or "initialisers" or "all", got figure=\'fig9\''),
         ("reproduce fig1 --seed -1", "reproduce: seed must be at least 0, got seed=-1"),
     ],
 )
