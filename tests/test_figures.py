@@ -177,7 +177,8 @@ def test_a_picture_is_the_same_to_the_byte(walks: Table, tmp_path: Path, ending:
 def test_other_endings_and_figures_are_refused_in_a_sentence() -> None:
     with pytest.raises(ValueError, match=r"^figures: a figure is written as \.png, \.pdf, \.svg, got 'a\.bmp'$"):
         figures.ending(Path("a.bmp"))
-    with pytest.raises(ValueError, match=r'^figures: figure must be "fig1" or .* or "initialisers", got figure=\'fig9\'$'):
+    names = '"fig1" or .* or "initialisers"'
+    with pytest.raises(ValueError, match=rf"^figures: figure must be {names}, got figure='fig9'$"):
         figures.figure_module("fig9")
 
 
