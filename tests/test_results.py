@@ -28,14 +28,6 @@ def section(start):
     return " ".join(found.split())
 
 
-def epochs_of_the_thousand(weights):
-    """Return the rows of the thousand-layer runs from such weights, and those of the run that ended best."""
-    found = table.read(RESULTS / "thousand" / weights / "fig4c.csv")
-    rows = [{name: found[name][i] for name in found.columns} for i in range(len(found["epoch"]))]
-    last = [row for row in rows if row["epoch"] == max(each["epoch"] for each in rows)]
-    return rows, min(last, key=lambda row: row["train_mistakes"])
-
-
 @pytest.mark.parametrize("claim", JUDGED, ids=lambda each: each.id)
 def test_the_table_of_claims_says_what_the_tables_give(claim):
     found = claim.judge(TABLES)
@@ -87,3 +79,13 @@ def test_a_hundred_layers_on_mnist_learned_what_is_said():
     assert f"{mistakes[-1]} of 10,000 training mistakes" in said
     assert f"below 5 % from epoch {below} on" in said
     assert f"{int(rows[-1]['test_mistakes']) / 100:.1f} % held out" in said
+
+
+def test_a_thousand_layers_learned_what_is_said():
+    found = table.read(RESULTS / "thousand" / "fig4c.csv")
+    epochs, train, held = (found[name].astype(int).tolist() for name in ("epoch", "train_mistakes", "test_mistakes"))
+    assert epochs == list(range(1, len(epochs) + 1))
+    said = section("A thousand layers")
+    assert f"{train[0]:,} of 60,000 training mistakes after the first epoch" in said
+    assert f"{train[-1]:,} after {len(epochs)}" in said
+    assert f"{held[-1] / 100:.1f} % held out" in said
