@@ -163,18 +163,20 @@ def test_where_ray_is_missing_the_extra_is_named(tmp_path, monkeypatch):
         run_sweep(Spec.load(SPEC), tmp_path, engine="ray")
 
 
-def test_ctrl_c_lets_the_tasks_save_and_the_sweep_goes_on_locally(cluster, local, tmp_path):
-    spec = Spec.load(SPEC)
-    thread = when(lambda: measured(tmp_path), lambda: os.kill(os.getpid(), signal.SIGINT))
+def test_ctrl_c_lets_the_tasks_save_and_the_sweep_goes_on_locally(cluster, tmp_path):
+    spec = Spec.load(SPEC, ["epochs=200"])  # far from over when the signal comes, on a busy machine too
+    expected = numbers(run_sweep(spec, tmp_path / "local").results)
+    folder = tmp_path / "ray"
+    thread = when(lambda: measured(folder), lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
-        run_sweep(spec, tmp_path, engine="ray", address=cluster.address)
+        run_sweep(spec, folder, engine="ray", address=cluster.address)
     thread.join()
     assert not ray.is_initialized()
-    with Store(tmp_path) as store:
+    with Store(folder) as store:
         begun = {each.identity for each in store.results() if each.epochs and not each.ended}
-    assert set() != begun <= {path.stem for path in (tmp_path / CHECKPOINTS).glob("*.safetensors")}
-    last = run_sweep(spec, tmp_path)
-    assert numbers(last.results) == local
+    assert set() != begun <= {path.stem for path in (folder / CHECKPOINTS).glob("*.safetensors")}
+    last = run_sweep(spec, folder)
+    assert numbers(last.results) == expected
     assert {each.starts for each in last.results if each.identity in begun} == {2}
 
 
