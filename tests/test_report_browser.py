@@ -1,6 +1,5 @@
 """The page in real Chromium, opened from disk: every picture is drawn, nothing is fetched, nothing goes wrong."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,20 +10,6 @@ from gradwalk import figures
 from gradwalk.figures import table
 from gradwalk.report import write_page
 
-api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium")
-
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 PATIENCE = 120_000  # milliseconds, on a machine that does other things
 PANELS = {"fig1": 3, "fig2": 6, "fig3": 4, "fig4a": 1, "fig4b": 1, "fig4c": 1, "fig4d": 1}
@@ -48,21 +33,13 @@ def address(tmp_path_factory) -> str:
     return write_page(folder).as_uri()
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[object]:
-    with api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield running
-        running.close()
-
-
 class Opened:
     """A page that has been drawn, and all that it complained about or asked the network for."""
 
-    def __init__(self, browser: object, address: str, size: str = "desktop", scheme: str = "light") -> None:
+    def __init__(self, chromium: object, address: str, size: str = "desktop", scheme: str = "light") -> None:
         width, height = SIZES[size]
         phone = size == "phone"
-        self.context = browser.new_context(
+        self.context = chromium.new_context(
             viewport={"width": width, "height": height}, color_scheme=scheme, has_touch=phone, is_mobile=phone
         )
         self.page, self.complaints = self.context.new_page(), []
@@ -82,8 +59,8 @@ class Opened:
 
 
 @pytest.fixture(scope="module", params=SIZES)
-def opened(request, browser: object, address: str) -> Iterator[Opened]:
-    one = Opened(browser, address, request.param)
+def opened(request, chromium: object, address: str) -> Iterator[Opened]:
+    one = Opened(chromium, address, request.param)
     yield one
     one.context.close()
 
@@ -146,8 +123,8 @@ def test_nothing_was_complained_about_or_fetched(opened: Opened) -> None:
     assert opened.complaints == []
 
 
-def test_the_dark_dress_reaches_page_and_pictures_and_is_changed_at_once(browser: object, address: str) -> None:
-    one = Opened(browser, address, scheme="dark")
+def test_the_dark_dress_reaches_page_and_pictures_and_is_changed_at_once(chromium: object, address: str) -> None:
+    one = Opened(chromium, address, scheme="dark")
     ground, ink = colours(one)
     assert brightness(ground) < 60
     assert brightness(ink) > 180
@@ -173,8 +150,8 @@ def brightness(colour: str) -> float:
     return sum(numbers) / 3
 
 
-def test_without_scripts_the_printable_figures_stand_in(browser: object, address: str, tmp_path: Path) -> None:
-    context = browser.new_context(java_script_enabled=False)
+def test_without_scripts_the_printable_figures_stand_in(chromium: object, address: str, tmp_path: Path) -> None:
+    context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(address)
     assert page.locator("noscript img").count() == len(figures.NAMES)

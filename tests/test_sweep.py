@@ -1,46 +1,32 @@
-"""A spec spans its runs, the store keeps what came out, and what is wrong is said in a sentence with nothing lost."""
+"""A sweep trains its runs, the store keeps what came out, and nothing is lost when something is wrong."""
 
 import csv
 import json
 import math
 import os
-import re
-import shlex
 import signal
 import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
 from itertools import pairwise, product
-from pathlib import Path
 
 import numpy as np
 import pytest
+from small_sweep import SMALL
 
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 
-from gradwalk import cli
 from gradwalk.data import load
 from gradwalk.sweep import Spec, Store, engine, run_sweep, schema, session, table
 from gradwalk.sweep.interrupt import Interrupts
 from gradwalk.sweep.plan import plan
 from gradwalk.sweep.plot import plot
-from gradwalk.sweep.spec import KEYS
 from gradwalk.sweep.stacks import epoch_flops, jobs
 from gradwalk.sweep.store import CHECKPOINTS
 from gradwalk.sweep.writer import Ending, Writer
 from gradwalk.train import Epoch, Run, train
-
-SMALL = """
-data = "digits"
-examples = 100
-params = 2e3
-depth = [3, 4]
-gain = [1.0, 1.2]
-rate_in = 1e-3
-epochs = 2
-"""
 
 
 @pytest.fixture(scope="module")
@@ -54,108 +40,6 @@ def small(tmp_path_factory):
 def numbers(result):
     """What a result says that no clock has a part in."""
     return result.status, result.diverged, tuple(replace(each, seconds=0.0) for each in result.epochs)
-
-
-# The spec
-
-
-def test_a_grid_is_the_product_of_its_lists_and_the_last_key_varies_fastest():
-    runs = Spec.load(SMALL).runs()
-    assert [(run.depth, run.gain) for run in runs] == list(product((3, 4), (1.0, 1.2)))
-    assert {run.epochs for run in runs} == {2}
-
-
-def test_each_table_is_a_grid_of_its_own_and_a_run_named_twice_is_run_once():
-    spec = Spec.load(
-        SMALL + "[[runs]]\nactivation = 'tanh'\n[[runs]]\nactivation = ['relu', 'tanh']\ngain = [1.2, 1.4]"
-    )
-    found = {(run.activation, run.depth, run.gain) for run in spec.runs()}
-    assert found == set(product(["tanh"], (3, 4), (1.0, 1.2, 1.4))) | set(product(["relu"], (3, 4), (1.2, 1.4)))
-    assert (len(spec.runs()), spec.count) == (10, 12)
-
-
-def test_deepest_is_the_greatest_depth_of_all_tables_unless_it_is_set():
-    spec = Spec.load(SMALL + "[[runs]]\ndepth = 3\n[[runs]]\ndepth = 5\n[[runs]]\ndepth = 3\ndeepest = 9\n")
-    assert [run.deepest for run in spec.runs()] == [5, 5, None, None, 9, 9]
-
-
-def test_specs_of_other_depths_share_the_runs_that_the_greatest_depth_does_not_change():
-    data = load("digits", examples=100)
-    shallow, deep = (Spec.load(SMALL, [f"depth={depths}", "rate_in=0.01"]).runs() for depths in ([3, 4], [3, 9]))
-    assert shallow[0].identity(data) == deep[0].identity(data)
-    shallow, deep = (Spec.load(SMALL, [f"depth={depths}"]).runs() for depths in ([3, 4], [3, 9]))
-    assert shallow[0].identity(data) != deep[0].identity(data)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        SMALL,
-        'name = "a \\"b\\" ü"\nclip = "none"\ngain = ["none", 1.1]\nscale = "none"\nstop_at_zero = true\nparams = 1e16',
-        SMALL + '[[runs]]\n[[runs]]\nactivation = "leaky_relu(0.2)"\nseed = [0, 9223372036854775807]\n',
-    ],
-)
-def test_a_spec_prints_as_toml_that_loads_as_the_same_spec(text):
-    spec = Spec.load(text)
-    assert Spec.load(spec.toml()) == spec
-    assert Spec.load(spec.toml()).runs() == spec.runs()
-
-
-def test_none_is_what_a_run_has_by_that_name():
-    (run,) = Spec.load('clip = "none"\ngain = "none"\nscale = "none"').runs()
-    assert (run.clip, run.gain, run.scale) == (None, None, "none")
-
-
-def test_settings_given_beside_a_spec_prevail_over_its_tables():
-    spec = Spec.load(
-        SMALL + "[[runs]]\ngain = 1.3\nepochs = 9\n", ["epochs=3", "gain=[1.1]", "data=mnist", "clip=none"]
-    )
-    assert {(run.epochs, run.gain, run.data, run.clip) for run in spec.runs()} == {(3, 1.1, "mnist", None)}
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("depht = 3", "depht is no setting; did you mean depth?"),
-        ("colour = 3", f"colour is no setting; there are {', '.join(KEYS)}"),
-        ("[[run]]\ndepth = 3", "run is no setting; did you mean runs?"),
-        ("[[runs]]\ndepht = 3", "depht is no setting; did you mean depth?"),
-        ("[runs]\ndepth = 3", "runs must be tables, each under a line [[runs]]"),
-        ("depth = 1", "depth must be greater than or equal to 2, got depth=1"),
-        ("depth = [4, 1]", "depth must be greater than or equal to 2, got depth=1"),
-        ("depth = true", "depth must not be true or false, got depth=true"),
-        ("gain = []", "gain must have at least one value, got gain=[]"),
-        ("gain = [[1.0], [1.1]]", "gain must be a valid number, got gain=[1.0]"),
-        ('task = "sing"', "task must be 'classify' or 'reconstruct', got task='sing'"),
-        ('data = "mnits"', 'data must be "mnist" or "fashion_mnist" or "digits" or "timit", got data=\'mnits\''),
-        ("depth = 8\ndeepest = 4", "deepest must be at least the depth 8, got deepest=4"),
-        ("name = 3", "name must be a line of text, got name=3"),
-        ("depth = ", "not TOML: Invalid value (at end of document)"),
-        ("seed = [" + "0, " * 320 + "1]\ndata_seed = [" + "0, " * 320 + "1]", "the grid has 103,041 runs"),
-    ],
-)
-def test_what_is_wrong_with_a_spec_is_said_with_the_file_and_the_key(tmp_path, text, said):
-    path = tmp_path / "mine.toml"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=r"sweep: mine\.toml: ") as caught:
-        Spec.load(path)
-    assert str(caught.value).startswith(f"sweep: mine.toml: {said}")
-
-
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [
-        ("epohs=3", "sweep: epohs is no setting; did you mean epochs?"),
-        ("epochs", "sweep: a setting is written key=value, got 'epochs'"),
-        ("epochs=", "sweep: a setting is written key=value, got 'epochs='"),
-        ("gain=[1.0", "sweep: gain has a value that cannot be read, got 'gain=[1.0'"),
-        ("epochs=many", "sweep: epochs must be a valid integer, unable to parse string as an integer"),
-    ],
-)
-def test_what_is_wrong_with_a_setting_given_beside_it_is_said(setting, said):
-    with pytest.raises(ValueError, match=r"^sweep: ") as caught:
-        Spec.load(SMALL, [setting])
-    assert str(caught.value).startswith(said)
 
 
 # The sweep and its store
@@ -494,97 +378,3 @@ def test_a_plot_shows_every_run_and_the_best_of_each_colour(small):
         plot(small.results, "colour")
     with pytest.raises(ValueError, match="no run has finished an epoch yet"):
         plot([])
-
-
-# The command line
-
-
-def command(capsys, *arguments):
-    """Exit code, and what was printed."""
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["sweep", *map(str, arguments)])
-    return (ended.value.code, *capsys.readouterr())
-
-
-def test_a_spec_is_run_looked_at_exported_and_drawn(tmp_path, capsys):
-    spec, out = tmp_path / "mine.toml", tmp_path / "out"
-    spec.write_text(SMALL)
-    code, printed, said = command(capsys, spec, "gain=[1.0, 1.1, 1.2]", "--out", out)
-    assert code == 0
-    assert [line.split() for line in printed.splitlines()[1:5]] == [
-        *(["runs", "6"], ["done", "6"], ["diverged", "0"], ["failed", "0"])
-    ]
-    assert "best training error" in printed
-    assert said == "mine: 0 of 6 runs\n"
-    code, printed, _ = command(capsys, "run", spec, "--out", out, "--json")
-    answer = json.loads(printed)
-    assert (answer["runs"], answer["done"], answer["kept"], answer["best"]["data"]) == (4, 4, 4, "digits")
-    code, printed, _ = command(capsys, "status", out)
-    assert (code, printed.splitlines()[8].split()) == (0, ["trained", "now", "by", "nobody"])
-    code, printed, _ = command(capsys, "status", out, "--json")
-    assert json.loads(printed)["done"] == 6
-    for name, rows in (("runs.csv", 6), ("runs.parquet", 6)):
-        assert (
-            command(capsys, "export", out, "--to", tmp_path / name)[1] == f"written: {tmp_path / name}, {rows} rows\n"
-        )
-    assert "12 rows" in command(capsys, "export", out, "--to", tmp_path / "epochs.csv", "--epochs")[1]
-    assert command(capsys, "plot", out, "--out", tmp_path / "mine.png")[0] == 0
-    assert (tmp_path / "mine.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_the_guide_runs_as_it_stands(tmp_path, capsys, monkeypatch):
-    pytest.importorskip("pyarrow")
-    guide = (Path(__file__).parents[1] / "docs" / "sweeps.md").read_text()
-    monkeypatch.chdir(tmp_path)
-    Path("example.toml").write_text(re.search(r"```toml\n(.*?)```", guide, re.DOTALL)[1])
-    lines = re.search(r"```sh\n(.*?)```", guide, re.DOTALL)[1].splitlines()
-    assert len(lines) == 7
-    for line in lines:
-        assert command(capsys, *shlex.split(line.removeprefix("gradwalk sweep ")))[0] == 0, line
-    with Store("runs/example") as store:
-        assert store.counts()["done"] == 2 * 2 * 2 * (3 + 2) + 2 * 2 * 2 * (1 + 2)  # tanh at 1.0 is shared
-    assert Path("example.png").exists()
-
-
-def test_a_dry_run_prints_the_plan_and_writes_nothing(tmp_path, capsys):
-    spec = tmp_path / "mine.toml"
-    spec.write_text(SMALL)
-    code, printed, _ = command(capsys, spec, "--dry-run", "--out", tmp_path / "out", "--threads", "1")
-    assert code == 0
-    assert "tanh D=3 N=" in printed
-    assert "time on 1 cores here" in printed
-    code, printed, _ = command(capsys, spec, "--dry-run", "--json")
-    assert json.loads(printed)["rows"][1]["runs"] == 2
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["mine.toml", "epohs=3"], "sweep: epohs is no setting; did you mean epochs?"),
-        (["nowhere.toml"], "cannot use nowhere.toml: No such file or directory"),
-        (["status", "nowhere"], "sweep: there is no sweep in nowhere (no file sweep.sqlite)"),
-        (["export", "nowhere", "--to", "x.xls"], "sweep: a table is written as .csv or .parquet, got 'x.xls'"),
-        (["plot", "nowhere", "--out", "x.gif"], "figures: a figure is written as .png, .pdf, .svg, got 'x.gif'"),
-        (["mine.toml", "--address", "auto"], "sweep: address= is for engine='ray', got engine='local'"),
-        (["mine.toml", "--threads", "-1"], "sweep: threads must be at least 1, got threads=-1"),
-    ],
-)
-def test_what_is_wrong_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, said):
-    monkeypatch.chdir(tmp_path)
-    Path("mine.toml").write_text(SMALL)
-    code, printed, errors = command(capsys, *arguments)
-    assert (code, printed, errors.count("\n")) == (2, "", 1)
-    assert errors.startswith(f"gradwalk: {said}")
-
-
-def test_failed_runs_are_told_and_make_exit_code_1(tmp_path, capsys, monkeypatch):
-    def fails(*arguments, **options):
-        raise ValueError("train: no luck")
-
-    monkeypatch.setattr(engine, "train", fails)
-    spec = tmp_path / "mine.toml"
-    spec.write_text(SMALL)
-    code, printed, _ = command(capsys, spec, "--out", tmp_path / "out")
-    assert code == 1
-    assert "train: no luck" in printed

@@ -16,16 +16,10 @@ from gradwalk.cli.data import list_data
 from gradwalk.data import audio, corpus, phones, speech, store
 from gradwalk.data.phones import NONE, Segment
 
+pytestmark = pytest.mark.usefixtures("cache")
 REAL = os.environ.get("GRADWALK_DATA")
 TRAIN, TEST = ("mcpm0", "faem0"), ("fvmh0", "madd0")  # the sample's own names decide who is held out
 SENTENCES = ("sa1", "si42")
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch) -> Path:
-    """An empty data folder."""
-    monkeypatch.setenv("GRADWALK_DATA", str(tmp_path / "cache"))
-    return tmp_path / "cache"
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,283 @@
+"""The explorer computes in JavaScript what the Python sampler computes.
+
+The numbers are asked of Node, where it is installed, and of Chromium.
+"""
+
+import json
+import math
+import shutil
+import subprocess
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import gradwalk as gw
+from gradwalk import activations
+from gradwalk.report.explorer import script
+from gradwalk.theory import kind, step
+
+NAMES = list(activations._FAMILIES)  # the built-in ones: other tests register more
+NEUTRAL = ["linear", "relu", "leaky_relu"]
+BOTH = ["gaussian", "orthogonal"]
+
+
+@pytest.fixture(scope="module", params=["node", "chromium"])
+def javascript(request, tmp_path_factory):
+    """Return a function that calls a JavaScript function with an argument where the explorer's script has run."""
+    if request.param == "node":
+        return in_node(tmp_path_factory.mktemp("node"))
+    page = request.getfixturevalue("chromium").new_page()
+    page.add_script_tag(content=script().replace("typeof document", "typeof noDocument"))
+
+    def call(function, argument=None):  # as text, because Chromium hands long lists over one number at a time
+        return json.loads(page.evaluate(f"(given) => JSON.stringify(({function})(given) ?? null)", argument))
+
+    return call
+
+
+def in_node(folder):
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    library = folder / "explorer.js"
+    library.write_text(script(), encoding="utf-8")
+
+    def call(function, argument=None):
+        code = f"require({json.dumps(str(library))}); const given = JSON.parse(require('fs').readFileSync(0));"
+        code += f"process.stdout.write(JSON.stringify(({function})(given) ?? null));"
+        asked = json.dumps(argument)
+        done = subprocess.run([node, "-e", code], input=asked, capture_output=True, text=True, encoding="utf-8")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return call
+
+
+def assert_same_law(left, right):
+    """Assert that two samples agree by Kolmogorov and Smirnov and in their mean."""
+    left, right = np.asarray(left), np.asarray(right)
+    if max(left.std(), right.std()) < 1e-4:  # no walk at all, up to the rounding of single precision
+        assert left.mean() == pytest.approx(right.mean(), abs=1e-5)
+        return
+    assert stats.ks_2samp(left, right).pvalue > 0.01
+    error = math.hypot(left.std() / math.sqrt(len(left)), right.std() / math.sqrt(len(right)))
+    assert abs(left.mean() - right.mean()) < 4 * error
+
+
+@lru_cache(maxsize=64)
+def python_walks(name, weights, width, depth, gain, walks):
+    return gw.simulate(name, width, depth, gain=gain, walks=walks, rng=80 + width, weights=weights)
+
+
+@pytest.mark.parametrize(("width", "depth"), [(2, 8), (5, 30), (12, 60), (60, 20)])
+@pytest.mark.parametrize("weights", BOTH)
+@pytest.mark.parametrize("name", ["linear", "relu", "tanh", "gelu"])
+def test_walks_have_the_law_of_the_python_sampler(javascript, name, weights, width, depth):
+    settings = {"activation": name, "weights": weights, "width": width, "depth": depth, "gain": 1.3, "walks": 2000}
+    middle = depth // 2
+    half, whole = javascript(
+        "([settings, at]) => { const { logNorm, finals } = gradwalkExplorer.simulate({ ...settings, seed: 5 });"
+        " return [logNorm.map((row) => row[at]), finals]; }",
+        [settings, middle],
+    )
+    python = python_walks(name, weights, width, depth, 1.3, 2000)
+    assert_same_law(half, python.log_norm[:, middle])
+    assert_same_law(whole, python.final)
+
+
+@pytest.mark.parametrize("weights", BOTH)
+@pytest.mark.parametrize("name", ["tanh", "erf", "hard_tanh", "gelu"])
+def test_saturated_layers_do_not_underflow(javascript, name, weights):
+    settings = {"activation": name, "weights": weights, "width": 3, "depth": 20, "gain": 30, "walks": 2000, "seed": 2}
+    finals = javascript("(settings) => gradwalkExplorer.simulate(settings).finals", settings)
+    assert_same_law(finals, python_walks(name, weights, 3, 20, 30.0, 2000).final)
+
+
+@pytest.mark.parametrize(("name", "gain"), [("linear", 3.0), ("relu", 0.5), ("leaky_relu", 0.5)])
+def test_a_signal_may_leave_all_scales(javascript, name, gain):
+    """Far past what floating point holds, where only logarithms are carried."""
+    depth, expected = 1000, step(name, 5)
+    settings = {"activation": name, "width": 5, "depth": depth, "gain": gain, "walks": 100, "seed": 3}
+    found = javascript(
+        "(s) => { const { mean, spread } = gradwalkExplorer.simulate(s); return { mean, spread }; }", settings
+    )
+    mean = depth * (expected.drift / 2 + math.log(gain))
+    spread = math.sqrt(depth * expected.variance) / 2
+    assert abs(mean) > 800
+    assert abs(found["mean"] - mean) < 4 * spread / 10
+    assert found["spread"] == pytest.approx(spread, rel=4 / math.sqrt(200))
+
+
+def test_dead_layers_are_drawn_anew_and_counted(javascript):
+    settings = {"activation": "relu", "width": 4, "depth": 30, "gain": 1, "walks": 2000, "seed": 4}
+    share = 2.0**-4 / (1 - 2.0**-4)  # how often a layer is drawn in vain before one is alive
+    expected = 30 * 2000 * share
+    dead = javascript("(settings) => gradwalkExplorer.simulate(settings).dead", settings)
+    assert abs(dead - expected) < 4 * math.sqrt(expected * (1 + share))
+
+
+def test_a_walk_is_the_same_whichever_others_are_drawn(javascript):
+    finals = javascript(
+        "(settings) => [5, 10].map((walks) => gradwalkExplorer.simulate({ ...settings, walks }).finals)"
+        ".concat([gradwalkExplorer.simulate({ ...settings, walks: 10, seed: 8 }).finals])",
+        {"activation": "tanh", "width": 9, "depth": 20, "gain": 1.2, "seed": 7},
+    )
+    assert finals[0] == finals[1][:5]
+    assert len({*finals[1], *finals[2]}) == 20
+
+
+def test_walks_of_neighbouring_seeds_are_independent(javascript):
+    first, second = javascript(
+        "(settings) => [1, 2].map((seed) => gradwalkExplorer.simulate({ ...settings, seed }).finals)",
+        {"activation": "relu", "width": 10, "depth": 10, "gain": 1.5, "walks": 2000},
+    )
+    assert abs(np.corrcoef(first, second)[0, 1]) < 4 / math.sqrt(2000)
+    assert abs(np.corrcoef(first[:-1], first[1:])[0, 1]) < 4 / math.sqrt(2000)
+
+
+def test_mean_spread_band_and_shares_are_those_of_the_walks(javascript):
+    found = javascript(
+        "(settings) => { const r = gradwalkExplorer.simulate(settings);"
+        " return { ...r, logNorm: r.logNorm.map((row) => Array.from(row)) }; }",
+        {"activation": "relu", "width": 6, "depth": 900, "gain": 1.7, "walks": 37, "seed": 1},
+    )
+    walks, finals = np.array(found["logNorm"]), np.array(found["finals"])
+    assert found["travelled"][0] == 0
+    assert found["travelled"][-1] == 900
+    assert len(found["travelled"]) == walks.shape[1] <= 401
+    np.testing.assert_array_equal(walks[:, -1], finals)
+    np.testing.assert_allclose(found["band"]["low"], np.quantile(walks, 0.05, axis=0))
+    np.testing.assert_allclose(found["band"]["high"], np.quantile(walks, 0.95, axis=0))
+    np.testing.assert_allclose(found["band"]["mean"], walks.mean(axis=0), atol=1e-12)
+    assert found["mean"] == pytest.approx(finals.mean())
+    assert found["spread"] == pytest.approx(finals.std(ddof=1))
+    assert found["standardError"] == pytest.approx(finals.std(ddof=1) / math.sqrt(37))
+    assert found["vanished"] == np.mean(finals < -math.log(10))
+    assert found["exploded"] == np.mean(finals > math.log(10))
+
+
+def test_activations_are_those_of_gradwalk(javascript):
+    grid = [*np.linspace(-30, 30, 1201), -1e-3, 1e-3, 0.46874, -0.46876]
+    found = javascript(
+        "(grid) => Object.entries(gradwalkExplorer.activations).map(([name, { kind, f, derivative, rise }]) =>"
+        " [name, kind, grid.map(f), grid.map((a) => derivative(a)), grid.map((a) => (rise ?? derivative)(a, f(a)))])",
+        grid,
+    )
+    assert [name for name, *_ in found] == NAMES
+    for name, its_kind, f, derivative, rise in found:
+        python = gw.activation(name)
+        assert its_kind == kind(name)
+        np.testing.assert_allclose(f, python.f(np.array(grid)), rtol=1e-12, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(derivative, python.derivative(np.array(grid)), rtol=1e-12, atol=1e-15, err_msg=name)
+        np.testing.assert_allclose(rise, python.derivative(np.array(grid)), rtol=1e-12, atol=1e-12, err_msg=name)
+
+
+def test_special_functions_are_those_of_scipy(javascript):
+    halves, grid = np.arange(1, 400) / 2, np.linspace(-26, 26, 2001)
+    found = javascript(
+        "([halves, grid]) => { const { digamma, trigamma, erf, normalShare } = gradwalkExplorer;"
+        " return [halves.map(digamma), halves.map(trigamma), grid.map(erf), grid.map(normalShare)]; }",
+        [halves.tolist(), grid.tolist()],
+    )
+    np.testing.assert_allclose(found[0], special.digamma(halves), rtol=1e-13)
+    np.testing.assert_allclose(found[1], special.polygamma(1, halves), rtol=1e-13)
+    np.testing.assert_allclose(found[2], special.erf(grid), rtol=1e-14)
+    np.testing.assert_allclose(found[3], special.ndtr(grid), rtol=1e-12)
+
+
+def test_normal_numbers_are_normal_and_independent(javascript):
+    count = 400_000
+    numbers = np.array(javascript("(count) => gradwalkExplorer.normals(3, count)", count))
+    assert stats.kstest(numbers, "norm").pvalue > 0.01
+    for power, mean, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
+        assert abs((numbers**power).mean() - mean) < 4 * math.sqrt(variance / count)
+    assert abs(np.corrcoef(numbers[:-1], numbers[1:])[0, 1]) < 4 / math.sqrt(count)
+    assert abs(np.corrcoef(numbers[:-1] ** 2, numbers[1:] ** 2)[0, 1]) < 4 / math.sqrt(count)
+
+
+def test_normal_numbers_have_their_tail(javascript):
+    edge, count = 3.442619855899, 4_000_000  # where the ziggurat's tail begins
+    code = "([edge, count]) => gradwalkExplorer.normals(4, count).filter((number) => Math.abs(number) > edge)"
+    tail = np.array(javascript(code, [edge, count]))
+    expected = 2 * count * stats.norm.sf(edge)
+    assert abs(len(tail) - expected) < 4 * math.sqrt(expected)
+    assert abs((tail > 0).sum() - len(tail) / 2) < 2 * math.sqrt(len(tail))
+    assert stats.kstest(abs(tail), stats.truncnorm(edge, np.inf).cdf).pvalue > 0.01
+
+
+@pytest.mark.parametrize("weights", BOTH)
+@pytest.mark.parametrize("name", NEUTRAL)
+def test_neutral_gain_and_spread_are_exact(javascript, name, weights):
+    widths = [2, 3, 10, 100, 1000]
+    found = javascript(
+        "([rest, widths]) => widths.map((width) => gradwalkExplorer.gain({ ...rest, width }))",
+        [{"activation": name, "weights": weights, "depth": 50}, widths],
+    )
+    for width, estimate in zip(widths, found, strict=True):
+        python = gw.solve_gain(name, width, 50, weights=weights)
+        assert estimate["value"] == pytest.approx(python.value, rel=1e-9)
+        assert estimate["spread"] == pytest.approx(python.spread, rel=1e-6, abs=1e-6)
+        assert (estimate["standardError"], estimate["kind"]) == (0, "neutral")
+
+
+@pytest.mark.parametrize("weights", BOTH)
+@pytest.mark.parametrize(
+    ("name", "width", "depth"),
+    [("tanh", 30, 20), ("tanh", 12, 60), ("gelu", 30, 15), ("sigmoid", 40, 10), ("elu", 9, 9)],
+)
+def test_solved_gain_agrees_with_that_of_python(javascript, name, width, depth, weights):
+    estimate = javascript(
+        "(settings) => gradwalkExplorer.gain(settings)",
+        {"activation": name, "weights": weights, "width": width, "depth": depth, "seed": 1},
+    )
+    python = gw.solve_gain(name, width, depth, weights=weights, walks=1000)
+    error = math.hypot(estimate["standardError"], python.standard_error)
+    assert 0 < error < 0.01 * python.value
+    assert abs(estimate["value"] - python.value) < 4 * error
+    assert estimate["spread"] == pytest.approx(python.spread, rel=0.3)
+    assert estimate["kind"] == python.kind
+
+
+def test_where_no_gain_will_do_there_is_none(javascript):
+    settings = {"activation": "tanh", "weights": "gaussian", "width": 4, "depth": 200, "walks": 40}
+    with pytest.raises(ValueError, match="no gain"):
+        gw.solve_gain("tanh", 4, 200, walks=40)
+    assert javascript("(settings) => Number.isNaN(gradwalkExplorer.gain(settings).value)", settings)
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh"])
+def test_curve_crosses_zero_at_the_unbiased_gain_and_has_the_means_of_python(javascript, name):
+    settings = {"activation": name, "weights": "gaussian", "width": 20, "depth": 30, "seed": 1}
+    value, curve = javascript(
+        "(settings) => { const estimate = gradwalkExplorer.gain(settings);"
+        " return [estimate.value, gradwalkExplorer.curve(settings, estimate)]; }",
+        settings,
+    )
+    middle = curve[len(curve) // 2]
+    assert middle["gain"] == pytest.approx(value)
+    assert middle["mean"] == 0
+    assert all(left["mean"] < right["mean"] for left, right in pairwise(curve))
+    for point in (curve[0], curve[-1]):
+        python = python_walks(name, "gaussian", 20, 30, point["gain"], 2000)
+        error = math.hypot(python.standard_error, point["spread"] / math.sqrt(200))
+        assert abs(point["mean"] - python.mean) < 4 * error
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"width": 0}, "simulate: width must be a whole number of at least 1, got width=0"),
+        ({"depth": 2.5}, "simulate: depth must be a whole number of at least 1, got depth=2.5"),
+        ({"gain": -1}, "simulate: gain must be positive and finite, got gain=-1"),
+        ({"activation": "rleu"}, 'simulate: unknown activation "rleu"'),
+        ({"weights": "haar"}, 'simulate: unknown weights "haar"'),
+        ({"activation": "hard_tanh", "weights": "orthogonal", "width": 1, "depth": 30, "gain": 2}, "were dead"),
+    ],
+)
+def test_bad_input_gets_one_sentence(javascript, change, said):
+    settings = {"activation": "relu", "width": 5, "depth": 5, "gain": 1, "walks": 3, "seed": 1} | change
+    catch = "(settings) => { try { gradwalkExplorer.simulate(settings); } catch (error) { return error.message; } }"
+    assert said in javascript(catch, settings)

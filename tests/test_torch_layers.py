@@ -1,0 +1,330 @@
+"""gradwalk.torch.find_layers: what each layer of a model reads, and what is left alone."""
+
+import functools
+import math
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+import torch.nn.functional as F  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.nn.utils import parametrize  # noqa: E402
+
+import gradwalk.torch as gwt  # noqa: E402
+from gradwalk.torch.path import Path  # noqa: E402
+from gradwalk.torch.standin import comes_through  # noqa: E402
+from gradwalk.torch.steady import counterpart_of_function  # noqa: E402
+
+# What a layer reads.
+
+
+class Wired(nn.Module):
+    """A model from a function of its layers and the input."""
+
+    def __init__(self, wiring, **layers):
+        super().__init__()
+        self.wiring = wiring
+        for name, layer in layers.items():
+            self.add_module(name, layer)
+
+    def forward(self, x):
+        return self.wiring(self, x)
+
+
+def square():
+    return nn.Linear(6, 6)
+
+
+def wired(wiring):
+    return Wired(wiring, a=square(), b=square(), c=square())
+
+
+def reads(model, **options):
+    return {layer.name: layer.activation.name for layer in gwt.find_layers(model, **options).found}
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (nn.ReLU(), "relu"),
+        (nn.LeakyReLU(0.2), "leaky_relu(0.2)"),
+        (nn.Tanh(), "tanh"),
+        (nn.Sigmoid(), "sigmoid"),
+        (nn.Softplus(2.0), "softplus(2)"),
+        (nn.ELU(0.5), "elu(0.5)"),
+        (nn.SELU(), "selu"),
+        (nn.GELU(approximate="tanh"), "gelu"),
+        (nn.SiLU(), "silu"),
+        (nn.Mish(), "mish"),
+        (nn.Softsign(), "softsign"),
+        (nn.Hardtanh(), "hard_tanh"),
+        (nn.PReLU(), "leaky_relu(0.25)"),
+        (nn.Identity(), "linear"),
+        (nn.Sequential(nn.Dropout(), nn.ReLU(), nn.Flatten()), "relu"),
+        (gwt.Steady(nn.SiLU(), 10.0), "silu*10"),
+    ],
+    ids=str,
+)
+def test_an_activation_module_is_known_and_computes_what_its_counterpart_computes(module, name):
+    model = nn.Sequential(nn.Linear(4, 4), module, nn.Linear(4, 4))
+    layer = gwt.find_layers(model).found[1]
+    assert layer.activation.name == name
+    a = torch.linspace(-2, 2, 9, dtype=torch.float64)
+    values = module.double().eval()(a[None])[0].detach().numpy()
+    np.testing.assert_allclose(values, layer.activation.f(a.numpy()), atol=1e-3)  # gelu's tanh form is 5e-4 off
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (F.relu, "relu"),
+        (torch.relu, "relu"),
+        (lambda x: x.relu(), "relu"),
+        (torch.tanh, "tanh"),
+        (lambda x: x.tanh(), "tanh"),
+        (F.gelu, "gelu"),
+        (lambda x: F.leaky_relu(x, 0.3), "leaky_relu(0.3)"),
+        (lambda x: F.leaky_relu(x, negative_slope=0.3), "leaky_relu(0.3)"),
+        (lambda x: F.elu(F.dropout(x, 0.5)), "elu"),
+        (lambda x: F.hardtanh(x), "hard_tanh"),
+        (lambda x: F.silu(x).reshape(x.shape[0], -1), "silu"),
+        (lambda x: F.relu(x, inplace=True).view(-1, 6).unsqueeze(0).squeeze(0), "relu"),
+    ],
+)
+@pytest.mark.parametrize("example", [None, torch.ones(2, 6)], ids=["traced", "run"])
+def test_an_activation_function_is_known_traced_and_run(function, name, example):
+    model = wired(lambda m, x: m.b(function(m.a(x))))
+    assert reads(model, example=example) == {"a": "linear", "b": name}
+
+
+def test_the_parameter_of_a_function_is_read_by_place_and_by_name():
+    for args, kwargs in [((None, 0.3), {}), ((None,), {"negative_slope": 0.3})]:
+        assert counterpart_of_function("leaky_relu", args, kwargs).name == "leaky_relu(0.3)"
+
+
+@pytest.mark.parametrize("example", [None, torch.ones(2, 6)], ids=["traced", "run"])
+def test_residual_connections_are_named_and_never_taken_for_exact(example):
+    def wiring(m, x):
+        x = m.a(x)
+        return m.c(F.relu(x + m.b(F.relu(x))))
+
+    report = gwt.init_(wired(wiring), example=example)
+    assert [row.activation for row in report.rows] == ["linear", "relu", "relu"]
+    assert all("residual: outside the theory" in row.notes and row.drift is None for row in report.rows)
+    assert "residual: outside the theory" in str(report)
+
+
+@pytest.mark.parametrize("example", [None, torch.ones(2, 6)], ids=["traced", "run"])
+def test_depth_is_counted_along_the_longest_path(example):
+    model = wired(lambda m, x: m.c(m.b(torch.tanh(m.a(x))) + m.b(x)))
+    layers = gwt.find_layers(model, example=example)
+    assert {layer.name: layer.position for layer in layers.found} == {"a": 1, "b": 2, "c": 3}
+    assert layers.depth == 3
+    assert "called more than once: outside the theory" in layers.found[1].notes
+
+
+def test_a_norm_is_left_alone_and_named_where_it_is_read():
+    model = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 2))
+    report = gwt.init_(model)
+    assert [row.notes for row in report.rows] == [(), ("norm: outside the theory",), ()]
+    assert [row.drift for row in report.rows] == [0.0, None, 0.0]
+    assert [row.exact for row in report.rows] == [True, False, False]
+    assert [(each.name, each.kind) for each in report.left] == [("1", "BatchNorm1d")]
+
+
+def test_what_is_left_alone_is_not_touched_and_has_its_reason():
+    tied = square()
+    tied.weight = (embedding := nn.Embedding(6, 6)).weight
+    parts = {
+        "plain": square(),
+        "embedding": embedding,
+        "tied": tied,
+        "recurrent": nn.LSTM(6, 6),
+        "attention": nn.MultiheadAttention(6, 2),
+        "normed": nn.utils.parametrizations.weight_norm(square()),
+        "shifted": parametrize.register_parametrization(square(), "bias", nn.Softplus()),
+        "lazy": nn.LazyLinear(6),
+        "unused": square(),
+    }
+
+    def wiring(m, x):
+        x = m.lazy(m.shifted(m.normed(m.tied(m.plain(x)) + m.embedding(torch.zeros(2, dtype=torch.long)))))
+        return m.attention(*[m.recurrent(x)[0]] * 3)[0]
+
+    model = Wired(wiring, **parts)
+    before = {k: v.clone() for k, v in model.state_dict().items() if not k.startswith(("plain", "lazy"))}
+    report = gwt.init_(model)
+    assert [row.name for row in report.rows] == ["plain"]
+    why = {each.name: each.why for each in report.left}
+    for name, word in {
+        "embedding": "lookup",
+        "tied": "shared",
+        "recurrent": "same weights",
+        "attention": "softmax",
+        "normed": "parametrised",
+        "shifted": "parametrised",
+        "lazy": "lazy",
+        "unused": "not on the way",
+    }.items():
+        assert word in why[name]
+        assert f"left alone: {name}" in str(report)
+    for key, value in before.items():
+        assert torch.equal(model.state_dict()[key], value), key
+
+
+def test_a_trace_that_took_the_wrong_way_is_noticed():
+    def wiring(m, x):
+        a = m.a(x)
+        return m.b(torch.cat([a, a], 1) if isinstance(a, torch.Tensor) else a)
+
+    model = Wired(wiring, a=square(), b=nn.Linear(12, 2))
+    with pytest.raises(ValueError, match=r"'b' reads 12 channels, and the trace says 6.*pass example="):
+        gwt.find_layers(model)
+    assert reads(model, example=torch.ones(2, 6)) == {"a": "linear", "b": "linear"}
+
+
+def test_running_the_example_changes_nothing_in_the_model():
+    def wiring(m, x):
+        return m.b(torch.relu(m.norm(m.drop(m.a(x))) + torch.rand(6)))
+
+    model = Wired(wiring, a=square(), b=square(), norm=nn.BatchNorm1d(6), drop=nn.Dropout(0.5))
+    model.drop.eval()
+    state, seed = {k: v.clone() for k, v in model.state_dict().items()}, torch.get_rng_state()
+    gwt.find_layers(model, example=torch.randn(5, 6, generator=torch.Generator().manual_seed(0)))
+    assert all(torch.equal(v, state[k]) for k, v in model.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), seed)
+    assert model.training
+    assert not model.drop.training
+    assert all(not m._forward_hooks and not m._forward_pre_hooks for m in model.modules())
+
+
+def branching(m, x):
+    return m.b(torch.tanh(m.a(x))) if x.sum() > 0 else m.b(m.a(x))
+
+
+def test_a_model_that_cannot_be_traced_asks_for_an_example_or_an_activation():
+    model = wired(branching)
+    with pytest.raises(ValueError, match=r"what 'a' reads is not known; pass example=.* or activation="):
+        gwt.init_(model)
+    assert reads(model, example=torch.ones(2, 6)) == {"a": "linear", "b": "tanh"}
+    assert reads(model, activation="tanh") == {"a": "linear", "b": "tanh", "c": "tanh"}
+
+
+@pytest.mark.parametrize(
+    "wiring",
+    [
+        lambda m, x: m.c(m.a(x) * torch.sigmoid(m.b(x))),
+        lambda m, x: m.c(torch.relu(m.a(x)) + m.b(x)),
+        lambda m, x: m.c(torch.tanh(torch.relu(m.b(m.a(x))))),
+        lambda m, x: m.c(torch.cumsum(m.b(m.a(x)), 0)),
+        lambda m, x: m.c(F.hardtanh(m.b(m.a(x)), -2.0, 2.0)),
+    ],
+    ids=["product", "mixed sum", "two in a row", "unknown function", "unknown parameter"],
+)
+@pytest.mark.parametrize("example", [None, torch.ones(2, 6)], ids=["traced", "run"])
+def test_a_layer_whose_input_is_not_known_is_named_and_takes_the_activation_given(wiring, example):
+    with pytest.raises(ValueError, match=r"find_layers: what 'c' reads is not known \(it reads .*pass activation="):
+        gwt.init_(wired(wiring), example=example)
+    layers = gwt.find_layers(wired(wiring), "relu", example)
+    assert [layer.activation.name for layer in layers.found] == ["linear", "linear", "relu"]
+    assert "activation as given, not found" in layers.found[-1].notes
+
+
+# The stand-in, and torch.fx where it cannot go.
+
+
+def doubled(x):
+    return torch.add(x, x)
+
+
+EASY = {
+    "loop": lambda m, x: functools.reduce(lambda x, layer: torch.relu(layer(x)), (m.a, m.b, m.c), x),
+    "methods": lambda m, x: m.b(m.a(x).tanh().view(x.size(0), -1).to(torch.float32)),
+    "keywords": lambda m, x: m.b(input=F.leaky_relu(m.a(x), negative_slope=0.3)),
+    "residual": lambda m, x: m.c(F.relu(m.a(x) + m.b(F.relu(m.a(x))))),
+    "twice the same": lambda m, x: m.b(torch.tanh(doubled(m.a(x)))),
+    "constants": lambda m, x: m.c(sum([m.a(x), 1.0, m.b(x)])),
+    "list": lambda m, x: m.c(torch.stack([m.a(x), torch.tanh(m.b(x))]).mean(0)),
+    "attention": lambda m, x: m.c(F.scaled_dot_product_attention(m.a(x), m.b(x), x)),
+    "unknown": lambda m, x: m.c(torch.cumsum(m.a(x), 0)),
+}
+HARD = {
+    "branch": lambda m, x: m.b(m.a(x)) if x.sum() else m.b(torch.tanh(m.a(x))),
+    "comparison": lambda m, x: m.b(m.a(x)) if x.dim() == 2 else m.b(torch.tanh(m.a(x))),
+    "attribute": lambda m, x: m.b(m.a(x)) if x.is_cuda else m.b(torch.tanh(m.a(x))),
+    "no attribute": lambda m, x: m.b(m.a(x)) if hasattr(x, "tensors") else m.b(torch.tanh(m.a(x))),
+    "parameter": lambda m, x: m.b(F.linear(torch.tanh(m.a(x)), m.c.weight)),
+    "forward": lambda m, x: m.b(m.c.forward(torch.tanh(m.a(x)))),
+    "tensor": lambda m, x: m.b(m.a(x) + torch.ones(6)),
+    "index": lambda m, x: m.b(torch.tanh(m.a(x))[:, :6]),
+    "root": lambda m, x: m.b(torch.tanh(m.a(x)) / math.sqrt(x.size(-1))),
+    "mistraced": lambda m, x: m.b(m.d(m.a(x))),
+}
+
+
+def told(model):
+    """Return what find_layers says of a model without an example, or its error."""
+    try:
+        layers = gwt.find_layers(model)
+    except ValueError as error:
+        return str(error)
+    return [layer._replace(module=None) for layer in layers.found], layers.left
+
+
+@pytest.mark.parametrize("name", [*EASY, *HARD])
+def test_a_stand_in_says_what_torch_fx_says_and_stops_where_it_does_not_know(name, monkeypatch):
+    model = Wired((EASY | HARD)[name], a=square(), b=square(), c=square(), d=nn.Linear(12, 6))
+    path = Path(model)
+    assert comes_through(path, model) == (name in EASY)
+    assert bool(path.readings) == (name in EASY)
+    quick = told(model)
+    monkeypatch.setattr("gradwalk.torch.trace.comes_through", lambda path, model: False)
+    assert quick == told(model)
+
+
+def test_a_stand_in_is_given_for_every_argument():
+    class Two(Wired):
+        def forward(self, x, y=None):
+            return self.b(torch.tanh(self.a(x)) if y is None else torch.relu(self.a(x)))
+
+    class Named(Wired):
+        def forward(self, x, *, y=None):
+            return self.b(self.a(x))
+
+    two, named = Two(None, a=square(), b=square()), Named(None, a=square(), b=square())
+    assert comes_through(Path(two), two)
+    assert reads(two) == {"a": "linear", "b": "relu"}
+    assert not comes_through(Path(named), named)
+
+
+@pytest.mark.parametrize("name", ["loop", "branch"])
+def test_a_stand_in_leaves_the_modules_as_they_were_and_runs_no_hook_of_a_layer(name):
+    model = wired((EASY | HARD)[name])
+    model.a.register_forward_hook(lambda *_: pytest.fail("the hook ran"))
+    model.b._compiled_call_impl = lambda *_: pytest.fail("what compile() made ran")
+    before = [dict(vars(module)) for module in model.modules()]
+    comes_through(Path(model), model)
+    after = [dict(vars(module)) for module in model.modules()]
+    assert all(old.keys() == new.keys() for old, new in zip(before, after, strict=True))
+    assert all(old[key] is new[key] for old, new in zip(before, after, strict=True) for key in old)
+
+
+def test_an_example_that_does_not_fit_is_told_in_one_sentence():
+    with pytest.raises(ValueError, match=r"^[^\n]*does not run on the example[^\n]*$"):
+        gwt.init_(wired(branching), example=torch.ones(2, 7))
+
+
+# The report.
+
+
+def test_the_report_prints_every_layer_within_100_columns():
+    model = nn.ModuleDict({"a_name_of_a_module_that_is_much_too_long_for_the_table_of_a_report": square()})
+    inner = Wired(lambda m, x: m.d["a_name_of_a_module_that_is_much_too_long_for_the_table_of_a_report"](x), d=model)
+    report = gwt.init_(nn.Sequential(nn.Linear(6, 6), gwt.Steady(nn.GELU(), 12.5), inner, nn.LayerNorm(6)))
+    lines = str(report).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert lines[0].split() == ["layer", "shape", "reads", "gain", "std", "drift"]
+    assert lines[1].split() == ["0", "6x6", "linear", f"{report.rows[0].gain:.4f}", f"{report.rows[0].std:.5f}", "0"]
+    assert "~0" in lines[2]
+    assert lines[-1].startswith("left alone: 3 (LayerNorm)")
