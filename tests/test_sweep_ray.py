@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-import threading
 import time
 from dataclasses import replace
 
@@ -18,14 +17,14 @@ from ray.cluster_utils import Cluster
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from gradwalk.sweep import Spec, Store, ray_cluster, ray_task, run_sweep, session, writer
-from gradwalk.sweep.schema import FILE
 from gradwalk.sweep.store import CHECKPOINTS
 
+# Each run takes seconds, and the driver hears of it after some tenths of one: what happens then happens in its midst.
 SPEC = """
 data = "digits"
-params = 3e3
+params = 3e5
 depth = [4, 6]
-epochs = 100
+epochs = 60
 seed = [0, 1]
 """
 NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
@@ -88,26 +87,20 @@ def numbers(results):
     }
 
 
-def when(ready, act):
-    """Act in a thread of its own once something is so."""
+def once(ready, act):
+    """Return a report for `run_sweep` that acts the first time that something is so, and tells by `acted`."""
 
-    def wait():
-        late = time.monotonic() + 60
-        while time.monotonic() < late:
-            if ready():
-                act()
-                return
-            time.sleep(0.02)
+    def report(standing):
+        if not report.acted and ready():
+            report.acted = True
+            act()
 
-    thread = threading.Thread(target=wait)
-    thread.start()
-    return thread
+    report.acted = False
+    return report
 
 
 def measured(folder):
     """Some run has finished an epoch."""
-    if not (folder / FILE).exists():
-        return False
     with Store(folder) as store:
         return any(each.epochs for each in store.results())
 
@@ -163,20 +156,17 @@ def test_where_ray_is_missing_the_extra_is_named(tmp_path, monkeypatch):
         run_sweep(Spec.load(SPEC), tmp_path, engine="ray")
 
 
-def test_ctrl_c_lets_the_tasks_save_and_the_sweep_goes_on_locally(cluster, tmp_path):
-    spec = Spec.load(SPEC, ["epochs=200"])  # far from over when the signal comes, on a busy machine too
-    expected = numbers(run_sweep(spec, tmp_path / "local").results)
-    folder = tmp_path / "ray"
-    thread = when(lambda: measured(folder), lambda: os.kill(os.getpid(), signal.SIGINT))
+def test_ctrl_c_lets_the_tasks_save_and_the_sweep_goes_on_locally(cluster, local, tmp_path):
+    ctrl_c = once(lambda: measured(tmp_path), lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
-        run_sweep(spec, folder, engine="ray", address=cluster.address)
-    thread.join()
+        run_sweep(Spec.load(SPEC), tmp_path, engine="ray", address=cluster.address, report=ctrl_c)
+    assert ctrl_c.acted
     assert not ray.is_initialized()
-    with Store(folder) as store:
+    with Store(tmp_path) as store:
         begun = {each.identity for each in store.results() if each.epochs and not each.ended}
-    assert set() != begun <= {path.stem for path in (folder / CHECKPOINTS).glob("*.safetensors")}
-    last = run_sweep(spec, folder)
-    assert numbers(last.results) == expected
+    assert set() != begun <= {path.stem for path in (tmp_path / CHECKPOINTS).glob("*.safetensors")}
+    last = run_sweep(Spec.load(SPEC), tmp_path)
+    assert numbers(last.results) == local
     assert {each.starts for each in last.results if each.identity in begun} == {2}
 
 
@@ -192,13 +182,9 @@ def test_what_is_wrong_with_one_run_does_not_stop_the_others(joined, tmp_path):
 
 
 def test_a_node_dies_and_the_sweep_ends_with_the_numbers_of_one_machine(joined, local, tmp_path):
-    def kill():
-        time.sleep(0.2)
-        joined.remove_node(joined.second, allow_graceful=False)
-
-    thread = when(lambda: trains(joined.second), kill)
-    summary = run_sweep(Spec.load(SPEC), tmp_path, engine="ray", save_every=0.05)
-    thread.join()
+    death = once(lambda: trains(joined.second), lambda: joined.remove_node(joined.second, allow_graceful=False))
+    summary = run_sweep(Spec.load(SPEC), tmp_path, engine="ray", save_every=0.05, report=death)
+    assert death.acted
     assert sum(node["Alive"] for node in ray.nodes()) == 1
     assert numbers(summary.results) == local
     assert sorted(each.starts for each in summary.results) == [1, 1, 1, 2]

@@ -13,17 +13,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_info
 from torch import nn
 
 from gradwalk import data as data_sets
 from gradwalk import nets
-from gradwalk.train import Run, Watcher, checked_run, depth_rates, train
+from gradwalk.train import Run, Watcher, checked_run, depth_rates, loop, train
 from gradwalk.train.checkpoint import State, load_state, save_state
 from gradwalk.train.folder import TrainingFolder
 from gradwalk.train.loop import _deal
-from gradwalk.train.part import Member
+from gradwalk.train.part import Member, Part
 
+THREAD_FLOPS = loop._THREAD_FLOPS
 SMALL = {"data": "digits", "examples": 250, "depth": 6, "params": 3000, "epochs": 3, "rate_in": 0.1, "rate_out": 0.1}
+
+
+@pytest.fixture(autouse=True)
+def _threads_for_the_smallest(monkeypatch):
+    """All threads that are asked for are used, also by networks as small as these."""
+    monkeypatch.setattr(loop, "_THREAD_FLOPS", 1.0)
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +108,11 @@ class TestSameNumbers:
         for found, expected in zip(train(runs(3), digits, threads=2), train(runs(3), digits, threads=1), strict=True):
             assert_same(found, expected)
         assert_same(train(runs(1), digits, threads=2)[0], train(runs(1), digits, threads=1)[0])
+
+    @pytest.mark.parametrize("width", [850, 900], ids=["products by NumPy", "products by torch"])
+    def test_a_wide_network_on_two_threads_is_that_of_a_stack_on_one(self, digits, width):
+        wide = runs(3, params=None, width=width, depth=4, epochs=1)
+        assert_same(train(wide[:1], digits, threads=2)[0], train(wide, digits, threads=1)[0])
 
     @pytest.mark.parametrize("at", [1, 4, 7], ids=lambda at: f"step{at}")
     def test_an_interrupted_training_goes_on_to_the_same_numbers(self, digits, tmp_path, at):
@@ -216,10 +229,19 @@ class TestTraining:
 
     def test_global_seeds_and_threads_are_left_alone(self, digits):
         torch.manual_seed(1)
-        before, threads = torch.get_rng_state(), torch.get_num_threads()
+        before, threads, pools = torch.get_rng_state(), torch.get_num_threads(), threadpool_info()
         train(runs(2), digits, threads=2)
         assert torch.equal(torch.get_rng_state(), before)
         assert torch.get_num_threads() == threads
+        assert threadpool_info() == pools
+
+    @pytest.mark.parametrize(("width", "parts"), [(20, 1), (200, 2)])
+    def test_a_thread_that_would_have_too_little_to_do_is_not_used(self, digits, monkeypatch, width, parts):
+        made = []
+        monkeypatch.setattr(loop, "_THREAD_FLOPS", THREAD_FLOPS)
+        monkeypatch.setattr(loop, "Part", lambda *given, **more: made.append(Part(*given, **more)) or made[-1])
+        train(runs(4, params=None, width=width, epochs=1), digits, threads=2)
+        assert len(made) == parts
 
     def test_the_memory_of_a_stack_is_predicted_within_a_fifth(self):
         report = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True).stdout

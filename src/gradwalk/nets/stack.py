@@ -3,22 +3,25 @@
 The weights of a layer are (networks, in, out). Every network sees the same minibatch; gain, learning rates and initial
 weights are its own, and so is its gradient: no number of one network ever meets a number of another. So a network
 comes out the same alone or in any stack, bit for bit: each matrix begins at a multiple of 64 bytes as a lone one does,
-because the last bits of a product depend on where in memory its factors lie. The gradient is written out by hand:
-nothing is recorded, all memory is allocated once, and the work of a layer is three products and few passes over memory.
+because the last bits of a product depend on where in memory its factors lie. The gradient is written out by hand: all
+memory is allocated once, the work of a layer is three products and few passes over memory, and the operations of a pass
+are put together once for each number of rows, as a list that is run through: with narrow layers, to find their operands
+anew each time would take longer than the products.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import torch
 
 from gradwalk.activations import Activation, activation
+from gradwalk.nets import products
 from gradwalk.nets.losses import Loss
 from gradwalk.nets.pointwise import pointwise
+from gradwalk.nets.products import Step
 
 Tensors = list[torch.Tensor]
-
-# Measured, see docs/performance.md: from about this size a gradient is made faster by blocks of rows than at once.
-_LARGE, _ROWS = 800_000, 256
+Memory = tuple[torch.Tensor | None, torch.Tensor]  # of a layer: pre-activations where they are kept, outputs
 
 
 class Stack:
@@ -45,6 +48,10 @@ class Stack:
         assert len(self.weights) == len(self._f)
         self._allocate()
 
+    def __getstate__(self) -> dict[str, object]:
+        """Return what a copy needs; the plans work on the memory of this one."""
+        return self.__dict__ | {"_plans": {}}
+
     @property
     def count(self) -> int:
         """The number of networks."""
@@ -52,46 +59,32 @@ class Stack:
 
     def outputs(self, x: torch.Tensor) -> torch.Tensor:
         """Return what the networks make of a minibatch (rows, in): (networks, rows, out), until the next call."""
-        h = x.expand(self.count, *x.shape)
-        for d, (weight, bias, f) in enumerate(zip(self.weights, self.biases, self._f, strict=True)):
-            h = torch.baddbmm(bias, h, weight, out=self._work(d, len(x), weight.shape[2]))
-            f.forward_(h)
-        return h
+        return self._run(x, "outputs", lambda rows: self._forward(rows, self._in_turn))
 
     def gradient(self, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         """Return each network's loss on a minibatch (rows, in), and leave its gradient in the gradient tensors.
 
         eq. 3: delta_d = f'(a_d) W_{d+1} delta_{d+1}, weights as (in, out); the gradient is h_{d-1}^T delta_d.
         """
-        rows = len(x)
-        depth = len(self.weights)
-        loss, by_output = self.loss.with_gradient(self._forward(x), target)
-        delta = self._work(depth, rows, by_output.shape[2]).copy_(by_output)
-        for d in reversed(range(depth)):
-            h = self._h[d - 1][:, :rows] if d else x.expand(self.count, *x.shape)
-            _transposed_product(h, delta, self.weight_gradients[d])
-            torch.sum(delta, 1, keepdim=True, out=self.bias_gradients[d])
-            for place, each in ((d, self.weight_gradients[d]), (depth + d, self.bias_gradients[d])):
-                torch.linalg.vector_norm(each, dim=(1, 2), out=self._norms[place])  # now, while it is in the cache
-            if d:
-                back = self._work(d, rows, h.shape[2])
-                torch.bmm(delta, self.weights[d].transpose(1, 2), out=back)
-                a = self._a[d - 1]
-                self._f[d - 1].backward_(back, h, None if a is None else a[:, :rows])
-                delta = back
+        outputs = self._run(x, "forward", lambda rows: self._forward(rows, self._kept))
+        loss, by_output = self.loss.with_gradient(outputs, target)
+        self._work(len(self.weights), len(x), by_output.shape[2]).copy_(by_output)
+        self._run(x, "backward", self._backward)
         return loss
 
     def gradient_norm(self) -> torch.Tensor:
         """Return the norm of each network's whole gradient, biases included."""
+        torch.linalg.vector_norm(self._all_bias_gradients, dim=1, out=self._norms[-1])
         norms: torch.Tensor = torch.linalg.vector_norm(self._norms, dim=0)
         return norms
 
     def update(self, rates: torch.Tensor, bias_rates: torch.Tensor) -> None:
         """Take the step -rate * gradient in every layer; the rates are (layers, networks)."""
-        for d, rate in enumerate(-rates[:, :, None, None]):
-            self.weights[d].addcmul_(self.weight_gradients[d], rate)
-        for d, rate in enumerate(-bias_rates[:, :, None, None]):
-            self.biases[d].addcmul_(self.bias_gradients[d], rate)
+        torch.neg(rates[:, :, None, None], out=self._rates)
+        for step in self._updates:
+            step()
+        a_unit = (-bias_rates).repeat_interleave(self._widths, dim=0)
+        self._all_biases.addcmul_(self._all_bias_gradients, a_unit.T)
 
     def keep(self, networks: Sequence[int]) -> None:
         """Keep these networks and take the others out."""
@@ -104,17 +97,54 @@ class Stack:
         """Return the weights (in, out) and biases (out,) of one network, as views."""
         return [each[index] for each in self.weights], [each[index, 0] for each in self.biases]
 
-    def _forward(self, x: torch.Tensor) -> torch.Tensor:
-        h = x.expand(self.count, *x.shape)
+    def _run(self, x: torch.Tensor, name: str, plan: Callable[[int], tuple[list[Step], torch.Tensor]]) -> torch.Tensor:
+        """Do the operations of a pass on a minibatch, planned at the first one of its size, and return their result."""
+        rows = len(x)
+        if (name, rows) not in self._plans:
+            self._plans[name, rows] = plan(rows)
+        steps, result = self._plans[name, rows]
+        self._x[0, :rows].copy_(x)
+        for step in steps:
+            step()
+        return result
+
+    def _forward(self, rows: int, memory: Callable[[int, int], Memory]) -> tuple[list[Step], torch.Tensor]:
+        """Return the way forward, each layer in the memory that it is given."""
+        steps: list[Step] = []
+        h = self._x[:, :rows].expand(self.count, -1, -1)
         for d, f in enumerate(self._f):
-            a, out = self._a[d], self._h[d][:, : len(x)]
-            if a is None:
-                torch.baddbmm(self.biases[d], h, self.weights[d], out=out)
-            else:
-                out.copy_(torch.baddbmm(self.biases[d], h, self.weights[d], out=a[:, : len(x)]))
-            f.forward_(out)
+            a, out = memory(d, rows)
+            steps += products.affine(h, self.weights[d], self.biases[d], out if a is None else a)
+            steps += [] if a is None else [partial(out.copy_, a)]
+            steps.append(partial(f.forward_, out))
             h = out
-        return h
+        return steps, h
+
+    def _backward(self, rows: int) -> tuple[list[Step], torch.Tensor]:
+        """Return the way back from delta of the last layer, which lies in its work memory, to that of the first."""
+        steps: list[Step] = []
+        delta = self._work(len(self.weights), rows, self.weights[-1].shape[2])
+        for d in reversed(range(len(self.weights))):
+            a, h = self._kept(d - 1, rows) if d else (None, self._x[:, :rows].expand(self.count, -1, -1))
+            steps += products.gradient(h, delta, self.weight_gradients[d])
+            steps.append(partial(torch.sum, delta, 1, keepdim=True, out=self.bias_gradients[d]))
+            # now, while it is in the cache
+            steps.append(partial(torch.linalg.vector_norm, self.weight_gradients[d], dim=(1, 2), out=self._norms[d]))
+            if d:
+                back = self._work(d, rows, h.shape[2])
+                steps += products.backward(delta, self.weights[d], back)
+                steps.append(partial(self._f[d - 1].backward_, back, h, a))
+                delta = back
+        return steps, delta
+
+    def _kept(self, d: int, rows: int) -> Memory:
+        """Return where a layer's pre-activations, if they are needed, and outputs stay until the way back."""
+        a = self._a[d]
+        return None if a is None else a[:, :rows], self._h[d][:, :rows]
+
+    def _in_turn(self, d: int, rows: int) -> Memory:
+        """Return memory for a layer's outputs that the layer after the next one has again."""
+        return None, self._work(d, rows, self.weights[d].shape[2])
 
     def _work(self, d: int, rows: int, width: int) -> torch.Tensor:
         """Return memory for one layer's numbers, another one for even d than for odd d."""
@@ -124,6 +154,8 @@ class Stack:
         """Allocate what a step works in: outputs of all layers, gradients, and two layers' worth of delta."""
         like, count = self.weights[0], self.count
         widths = [each.shape[2] for each in self.weights]
+        self._widths = torch.tensor(widths, device=like.device)
+        self._x = _aligned(like, 1, self.batch, like.shape[1])
         self._h = [_aligned(like, count, self.batch, width) for width in widths]
         self._a = [
             _aligned(like, count, self.batch, width) if f.needs_input else None
@@ -131,19 +163,18 @@ class Stack:
         ]
         self._scratch = [like.new_empty(count, _padded(self.batch * max(widths))) for _ in range(2)]
         self.weight_gradients = [_aligned(like, *each.shape) for each in self.weights]
-        self.bias_gradients = [torch.empty_like(each) for each in self.biases]
-        self._norms = like.new_empty(2 * len(widths), count)
-
-
-def _transposed_product(h: torch.Tensor, delta: torch.Tensor, out: torch.Tensor) -> None:
-    """Put h^T delta of each network in its place; where it is large, some rows at a time, for the caches."""
-    if out[0].numel() < _LARGE or out.device.type != "cpu":
-        torch.bmm(h.transpose(1, 2), delta, out=out)
-        return
-    for one, its_delta, its_out in zip(h, delta, out, strict=True):
-        for start in range(0, len(its_out), _ROWS):
-            rows = slice(start, start + _ROWS)
-            torch.mm(one[:, rows].T, its_delta, out=its_out[rows])
+        self._all_biases = torch.cat([each.view(count, -1) for each in self.biases], dim=1)
+        self._all_bias_gradients = torch.empty_like(self._all_biases)
+        self.biases, self.bias_gradients = (
+            list(torch.split(each[:, None], widths, dim=2)) for each in (self._all_biases, self._all_bias_gradients)
+        )
+        self._norms = like.new_empty(len(widths) + 1, count)  # of the gradients, a layer each; at last, of the biases
+        self._rates = like.new_empty(len(widths), count, 1, 1)
+        self._updates = [
+            partial(torch.Tensor.addcmul_, weight, gradient, rate)
+            for weight, gradient, rate in zip(self.weights, self.weight_gradients, self._rates, strict=True)
+        ]
+        self._plans: dict[tuple[str, int], tuple[list[Step], torch.Tensor]] = {}
 
 
 def _aligned(like: torch.Tensor, count: int, rows: int, columns: int) -> torch.Tensor:

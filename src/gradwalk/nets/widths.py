@@ -23,6 +23,15 @@ def parameter_count(widths: Sequence[int]) -> int:
     return sum((fan_in + 1) * fan_out for fan_in, fan_out in pairwise(widths))
 
 
+def layer_flops(widths: Sequence[int], batch: int) -> float:
+    """Return the floating-point operations of one product of a layer of middling size, for one network.
+
+    >>> layer_flops([10, 10, 10], 50)
+    11000.0
+    """
+    return 2.0 * batch * parameter_count(widths) / (len(widths) - 1)
+
+
 def classifier_widths(inputs: int, classes: int, depth: int, params: float) -> tuple[int, ...]:
     """Return the depth + 1 widths, input first, of the narrowest network of constant width above `params` parameters.
 

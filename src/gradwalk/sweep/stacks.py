@@ -15,7 +15,7 @@ import psutil
 
 from gradwalk.data import Dataset
 from gradwalk.nets.memory import stack_bytes
-from gradwalk.nets.widths import parameter_count
+from gradwalk.nets.widths import layer_flops, parameter_count
 from gradwalk.sweep.writer import Entry
 from gradwalk.train import Architecture, Run
 
@@ -123,8 +123,7 @@ def jobs(
 
 def networks(job: Job, threads: int, room: float) -> int:
     """Return how many networks of the job's kind one stack should have."""
-    widths, batch = job.architecture.widths, job.entries[0].run.batch
-    layer = 2.0 * batch * parameter_count(widths) / (len(widths) - 1)
+    layer = layer_flops(job.architecture.widths, job.entries[0].run.batch)
     wanted = threads * min(max(round(_LAYER_FLOPS / layer), _FEWEST), _MOST)
     return max(1, min(wanted, int(room // job.part(job.entries[:1]).memory)))
 

@@ -8,7 +8,7 @@ import queue
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,18 @@ import torch
 
 from gradwalk import checks
 from gradwalk.data import Dataset
+from gradwalk.nets import products
 from gradwalk.nets.initial import PEERS, initial_weights
 from gradwalk.nets.memory import stack_bytes
 from gradwalk.nets.peers import Layer, peer_layers
+from gradwalk.nets.widths import layer_flops
 from gradwalk.train.checkpoint import Epoch, State, load_state
 from gradwalk.train.part import Event, Member, Outcome, Part, checkpoint_path
 from gradwalk.train.run import Run
 
 _POLL = 0.1  # seconds between two looks at the workers
 SAVE_EVERY = 60.0  # seconds
+_THREAD_FLOPS = 2.5e6  # of a product of a layer, measured, see docs/performance.md
 
 
 class Watcher:
@@ -54,9 +57,9 @@ def train(
 ) -> list[Outcome]:
     """Train runs of one architecture on the same data, and return how each ended.
 
-    threads: cores to use, all by default; the runs are dealt out among them. folder: for checkpoints, one file a run,
-    written every `save_every` seconds and on an interrupt; what is found there is gone on from. A run's numbers do not
-    depend on which runs it is trained with, on the number of threads or on interruptions.
+    threads: cores to use, all by default; the runs are dealt out among as many of them as have enough work. folder: for
+    checkpoints, one file a run, written every `save_every` seconds and on an interrupt; what is found there is gone on
+    from. A run's numbers do not depend on which runs it is trained with, on the number of threads or on interruptions.
     """
     if not runs:
         raise ValueError("train: at least one run is needed, got runs=[]")
@@ -65,6 +68,7 @@ def train(
     cores = checks.whole("train", "threads", (psutil.cpu_count() or 1) if threads is None else threads)
     _check_data(data)
     _check_memory(runs, data, device)
+    cores = min(cores, _worthwhile(runs, data))
     parts = _deal(_members(runs, data, folder, device), cores)
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     stop = threading.Event()
@@ -72,7 +76,7 @@ def train(
         Part(part, data, device=device, folder=folder, save_every=save_every, report=events.put, stop=stop)
         for part in parts
     ]
-    with _intra_op_threads(max(1, cores // len(parts))):
+    with products.threads(max(1, cores // len(parts))):
         outcomes = _watched(workers, min(cores, len(parts)), events, stop, watcher or Watcher())
     return [outcomes[place] for place in range(len(runs))]
 
@@ -117,6 +121,11 @@ def _initial_layers(run: Run, data: Dataset, device: str) -> Iterator[Layer]:
         return peer_layers(run.weights, widths, activations, run.seed, seen, device)
     weights = initial_weights(widths, run.gains(widths), run.seed, run.weights, device)
     return ((weight, weight.new_zeros(weight.shape[1])) for weight in weights)
+
+
+def _worthwhile(runs: Sequence[Run], data: Dataset) -> int:
+    """Return how many cores have enough work in a layer; with less, their threads wait for Python's lock."""
+    return max(1, int(len(runs) * layer_flops(runs[0].architecture(data).widths, runs[0].batch) / _THREAD_FLOPS))
 
 
 def _deal(members: Sequence[Member], cores: int) -> list[list[Member]]:
@@ -173,13 +182,3 @@ def _tell(watcher: Watcher, events: "queue.SimpleQueue[Event]", patience: float)
             events.get_nowait()(watcher)
     except queue.Empty:
         pass
-
-
-@contextmanager
-def _intra_op_threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

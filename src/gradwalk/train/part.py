@@ -78,7 +78,7 @@ class Part:
     def train(self) -> dict[int, Outcome]:
         """Train until every run has ended or `stop` is set, and return the outcomes by the runs' places."""
         torch.set_flush_denormal(True)  # of this thread: a gradient that vanishes would else take 100 times as long
-        with torch.no_grad():
+        with torch.no_grad(), np.errstate(all="ignore"):  # what is not finite is seen in the loss
             self._stack_up()
             self._drop(self._done())  # from a checkpoint of their end
             while self.members and not self.stop.is_set():
