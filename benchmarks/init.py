@@ -219,6 +219,10 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _aims(answer: Answer) -> None:
+    for row in answer.numbers:
+        if "model" in row:
+            ratio = row["ratio"]["median"]
+            answer.aim(f"init_ at most 1.2 times kaiming_normal_, {row['model']}", number(ratio), ratio <= 1.2)
     rows = {(row["depth"], row["activation"], row["method"]): row for row in answer.numbers if "mean" in row}
     times = [
         rows[200, name, "LSUV"]["seconds"]["median"] / rows[200, name, "init_"]["seconds"]["median"]

@@ -9,6 +9,7 @@ import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from itertools import pairwise
 from typing import Any
 
@@ -18,8 +19,7 @@ from torch import nn
 from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 
 from gradwalk.data import Dataset, Examples
-from gradwalk.nets import initial_weights, sequential
-from gradwalk.nets.widths import parameter_count
+from gradwalk.nets import initial_weights, products, sequential
 from gradwalk.train import Run
 from gradwalk.train.loop import _member
 from gradwalk.train.part import Part
@@ -41,9 +41,8 @@ def runs(depth: int, width: int, count: int) -> list[Run]:
 
     The gain is 1: above it the last bits of two ways to compute tanh grow over 1000 layers, and answers part.
     """
-    params = parameter_count((784, *[width] * (depth - 1), 10)) - 1  # the rule takes the first network above it
     return [
-        Run(depth=depth, params=params, gain=1.0, seed=seed, rate_in=1e-3, rate_out=1e-2, epochs=1000)
+        Run(depth=depth, width=width, gain=1.0, seed=seed, rate_in=1e-3, rate_out=1e-2, epochs=1000)
         for seed in range(count)
     ]
 
@@ -74,7 +73,8 @@ class Stack(Side):
     """What `gradwalk.train` does: a part of the networks in a thread a core."""
 
     def __init__(self, members: Sequence[Run], data: Dataset) -> None:
-        torch.set_num_threads(1)
+        self.held = ExitStack()  # for as long as the side lives, as in `train`
+        self.held.enter_context(products.threads(1))
         self.networks, no_one = len(members), lambda event: None
         self.parts = []
         for core in range(min(CORES, len(members))):

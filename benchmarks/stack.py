@@ -2,7 +2,7 @@
 
 Every side lives in a process of its own (see `sides`), and the stack takes turns with one other side after the other,
 round by round; the losses of the first two steps are compared before anything is timed. Where a side can be run in two
-ways (the loop on one thread or on all, JAX with all networks or one), the faster one of each round counts.
+ways (the loop on one thread or on all, JAX with all networks or one), the one with the better median counts.
 """
 
 import math
@@ -23,7 +23,7 @@ from gradwalk.sweep.stacks import Job, networks
 SHAPES = ((512, 88), (128, 177), (32, 356), (4, 1229), (1000, 249))  # depth, width
 ROOM = 3.5e9  # bytes a stack may have
 PATIENCE = 60.0  # seconds a side may take until it is ready, with what it compiles
-PAIR = 15.0  # seconds after which no other round begins, if there were two
+PAIR = 30.0  # seconds after which no other round begins, if there were two
 BATCHES = [np.arange(sides.BATCH) + sides.BATCH * place for place in range(10)]
 # Each side: ways to run it, each way some processes side by side, each process a class, its options, all networks or 1.
 ALONE = {"threads": 1}
@@ -150,7 +150,7 @@ def _row(stack: Team, name: str, shape: tuple[int, int], count: int, quick: bool
         if not others:
             failed = f"not ready within {PATIENCE:.0f} s"
             return row | {"failed": failed, "rate": None, "stack": None, "ratio": None}
-        pairs = compare(stack, others, 2 if quick else 5, 0.3 if quick else 0.7)
+        pairs = compare(stack, others, 2 if quick else 7, 0.3 if quick else 1.2)
     ours, theirs = zip(*pairs, strict=True)
     ratios = [our / their for our, their in pairs]
     told = {"rate": Spread.of(theirs), "stack": Spread.of(ours), "ratio": Spread.of(ratios)}

@@ -132,15 +132,6 @@ def test_a_contest_is_won_tied_lost_or_without_anyone_who_learned(walk: float, p
     assert Contest(64, "gaussian", math.inf, "lsuv", math.inf).outcome == "none"
 
 
-def test_the_numbers_of_the_claim_name_the_best_of_each_side() -> None:
-    found = initialisers.claims(made_up(deep_win))
-    assert (found["tanh_4_walk"], found["tanh_4_peer"]) == (0.4, 0.3)
-    assert (found["relu_256_walk"], found["relu_256_peer"], found["relu_lower_from"]) == (0.51, 2.29, 64)
-    said = dict(initialisers.summary(made_up(deep_win)))
-    assert said["ReLU, D = 256"] == "random walk, orthogonal 0.510; Kaiming 2.290"
-    assert said["width"] == "48"
-
-
 # The claim
 
 
@@ -312,3 +303,9 @@ def test_train_takes_a_width_and_a_peer(tmp_path: Path) -> None:
     wrong = CliRunner().invoke(cli.app(), ["train", *settings, "--params", "1e4", "--out", str(tmp_path / "no")])
     assert isinstance(wrong.exception, ValueError)
     assert "width takes the place of params" in str(wrong.exception)
+
+
+def test_the_summary_names_the_best_of_each_side() -> None:
+    said = dict(initialisers.summary(made_up(deep_win)))
+    assert said["ReLU, D = 256"] == "random walk, orthogonal 0.510; Kaiming 2.290"
+    assert said["width"] == "48"

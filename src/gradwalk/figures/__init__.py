@@ -52,11 +52,9 @@ class SimulatedFigure(FigureModule, Protocol):
 
 
 class TrainedFigure(FigureModule, Protocol):
-    """A figure that shows the results of a sweep; `claims` gives the numbers that bear on the paper's claims."""
+    """A figure that shows the results of a sweep."""
 
     def tabulate(self, found: Sequence[Result], loaded: Mapping[tuple[Any, ...], Dataset]) -> Table: ...
-
-    def claims(self, table: Table) -> dict[str, float]: ...
 
 
 def simulated_figure(name: str) -> SimulatedFigure:

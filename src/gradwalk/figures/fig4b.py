@@ -21,15 +21,9 @@ def draw(table: Table) -> Figure:
     return error_by_depth.draw(table, f"{data_title(table)}, auto-encoder")
 
 
-def claims(table: Table) -> dict[str, float]:
-    """Return what `error_by_depth.claims` does, and deep_to_shallow: the deepest net's error over the shallowest's."""
-    depths = unique(table["depth"])
-    return error_by_depth.claims(table) | {"deep_to_shallow": depth_ratio(table, depths[-1], depths[0])}
-
-
 def summary(table: Table) -> list[Line]:
     """Return the numbers that matter: by how much the deepest net's error exceeds the shallowest one's (C8)."""
     lines = error_by_depth.summary(table, "MNIST, 60,000; D = 128 about 2 times D = 4")
     depths = unique(table["depth"])
     name = f"error of D = {depths[-1]:.0f} over D = {depths[0]:.0f}"
-    return [*lines, (name, factor(claims(table)["deep_to_shallow"]))]
+    return [*lines, (name, factor(depth_ratio(table, depths[-1], depths[0])))]

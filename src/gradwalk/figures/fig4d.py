@@ -21,12 +21,7 @@ def draw(table: Table) -> Figure:
     return error_by_depth.draw(table, f"{data_title(table)}, frame classification")
 
 
-def claims(table: Table) -> dict[str, float]:
-    """Return what `error_by_depth.claims` does, and tie_ratio, the error of D = 32 over that of D = 16 (C10)."""
-    return error_by_depth.claims(table) | {"tie_ratio": depth_ratio(table, 32, 16)}
-
-
 def summary(table: Table) -> list[Line]:
     """Return the numbers that matter: which depth is best, and whether D = 16 and 32 are tied (C10)."""
     lines = error_by_depth.summary(table, "all of TIMIT; D = 16 best, 32 tied")
-    return [*lines, ("error of D = 32 over D = 16", factor(claims(table)["tie_ratio"]))]
+    return [*lines, ("error of D = 32 over D = 16", factor(depth_ratio(table, 32, 16)))]

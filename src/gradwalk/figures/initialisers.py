@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradwalk.activations import Array
 from gradwalk.figures import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, canvas
 from gradwalk.figures.error_axis import Levels, depth_axis, levels, mark, mark_constant
 from gradwalk.figures.outcomes import Line, finished, groups, overview, unique
@@ -105,22 +106,6 @@ def lower_from(fought: list[Contest]) -> float | None:
     return start
 
 
-def claims(table: Table) -> dict[str, float]:
-    """Return the numbers that bear on I1, by name.
-
-    An activation `a` and a depth `D` give a_D_walk and a_D_peer, the least median losses (infinite where all diverged);
-    an activation gives a_lower_from, the depth from which on the walk's is the lower one, NaN where there is none.
-    """
-    found: dict[str, float] = {}
-    for name, fought in contests(table).items():
-        for each in fought:
-            key = f"{name}_{each.depth:.0f}"
-            found |= {f"{key}_walk": each.loss, f"{key}_peer": each.peer_loss}
-        start = lower_from(fought)
-        found[f"{name}_lower_from"] = np.nan if start is None else start
-    return found
-
-
 def summary(table: Table) -> list[Line]:
     """Return the numbers that matter: at each depth, the best walk and the best peer."""
     lines = overview(table, "does not have this figure")
@@ -172,6 +157,12 @@ def shift(weights: str) -> float:
     return float(2 ** (OCTAVES * (list(TITLES).index(weights) - (len(TITLES) - 1) / 2)))
 
 
+def reach(points: Table, heights: Array) -> tuple[Array, Array]:
+    """Return how far below and above its height each point's seeds reach."""
+    least, most = (np.where(np.isnan(points[name]), heights, points[name]) for name in ("least", "most"))
+    return np.maximum(heights - least, 0.0), np.maximum(np.minimum(most, MOST) - heights, 0.0)
+
+
 def _loss_axis(panel: Axes) -> None:
     """Name 1, 2 and 5 of each decade: losses span little more than one."""
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
@@ -187,8 +178,7 @@ def _draw_points(panel: Axes, points: Table, lines: Levels) -> None:
         if not len(same["depth"]):
             continue
         heights = lines.heights(same["loss"])
-        below, above = (np.where(np.isnan(same[name]), heights, same[name]) for name in ("least", "most"))
-        bars = [np.maximum(heights - below, 0.0), np.maximum(np.minimum(above, MOST) - heights, 0.0)]
+        bars = reach(same, heights)
         panel.errorbar(same["depth"] * shift(weights), heights, bars, **_look(weights), markersize=5, elinewidth=1)
 
 

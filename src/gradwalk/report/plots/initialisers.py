@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradwalk.figures.error_axis import Levels, levels
-from gradwalk.figures.initialisers import ACTIVATIONS, CHANCE, MOST, TITLES, WALKS, activations, medians, shift
+from gradwalk.figures.initialisers import ACTIVATIONS, CHANCE, MOST, TITLES, WALKS, activations, medians, reach, shift
 from gradwalk.figures.outcomes import finished, select, unique
 from gradwalk.figures.table import Table
 from gradwalk.report.plots.frame import (
@@ -62,8 +62,7 @@ def _traces(name: str, shown: Table, points: Table, lines: Levels) -> list[Trace
 
 def _bars(same: Table, heights: Any) -> dict[str, Any]:
     """The least and the greatest loss of the seeds, as distances from the median."""
-    least, most = (np.where(np.isnan(same[name]), heights, same[name]) for name in ("least", "most"))
-    above, below = np.clip(np.minimum(most, MOST) - heights, 0, None), np.clip(heights - least, 0, None)
+    below, above = reach(same, heights)
     return {"type": "data", "symmetric": False, "array": above, "arrayminus": below, "thickness": 1, "width": 3}
 
 
