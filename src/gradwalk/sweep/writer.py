@@ -9,7 +9,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -138,7 +138,7 @@ class Writer(Store):
 
     def _epoch(self, identity: str, epoch: Epoch) -> None:
         self._measured.add((identity, epoch.epoch))
-        self._later(_EPOCH, (*astuple(epoch), identity))
+        self._later(_EPOCH, (*epoch.row, identity))
 
     def _later(self, statement: str, row: tuple[Any, ...]) -> None:
         self._waiting.append((statement, row))

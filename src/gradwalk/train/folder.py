@@ -11,7 +11,7 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import astuple, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,7 @@ class TrainingFolder:
         text = io.StringIO()
         table = csv.writer(text, lineterminator="\n")
         table.writerow(_COLUMNS)
-        table.writerows((number, *astuple(each)) for (number, _), each in sorted(self._metrics.items()))
+        table.writerows((number, *each.row) for (number, _), each in sorted(self._metrics.items()))
         write_atomic(self.path / "metrics.csv", text.getvalue())
 
     def _measured_before(self) -> dict[tuple[int, int], Epoch]:
