@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from gradwalk import activations, gain, nets
-from gradwalk.nets import Gains, Stack, classifier_widths, initial_weights, parameter_count, sequential
+from gradwalk.nets import Gains, Stack, classifier_widths, initial_weights, memory, parameter_count, sequential
 
 
 def random_stack(widths, names, networks, loss, seed=0, batch=20, precision=torch.float32):
@@ -243,14 +243,15 @@ class TestStack:
         assert loss[1].item() == pytest.approx(nn.CrossEntropyLoss(reduction="sum")(output, target).item(), rel=1e-5)
         assert mistakes[1].item() == (output.argmax(1) != target).sum().item()
 
-    def test_the_predicted_bytes_are_those_of_its_tensors(self):
+    def test_the_predicted_bytes_are_those_of_its_tensors_and_plans(self):
         for name in ("tanh", "gelu"):
             names = (name, name, "linear")
             stack = random_stack(self.widths, names, 4, nets.CrossEntropy(), batch=50)
-            held = [*stack.weights, *stack.biases, *stack.weight_gradients, *stack.bias_gradients]
+            held = [*stack.weights, *stack.weight_gradients, stack._all_biases, stack._all_bias_gradients]
             held += [*stack._h, *(a for a in stack._a if a is not None), *stack._scratch]
             storage = sum(each.untyped_storage().nbytes() for each in held)  # with what alignment adds
-            assert 0 <= storage - nets.stack_bytes(self.widths, names, 4, 50) < 64 * 4 * len(held)
+            predicted = nets.stack_bytes(self.widths, names, 4, 50) - memory._PLANS * len(names)
+            assert 0 <= storage - predicted < 64 * 4 * len(held)
 
 
 class TestExport:

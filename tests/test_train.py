@@ -243,8 +243,10 @@ class TestTraining:
         train(runs(4, params=None, width=width, epochs=1), digits, threads=2)
         assert len(made) == parts
 
-    def test_the_memory_of_a_stack_is_predicted_within_a_fifth(self):
-        report = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True).stdout
+    @pytest.mark.parametrize("shape", ["20 210 8", "4000 20 2"], ids=["wide", "narrow"])
+    def test_the_memory_of_a_stack_is_predicted_within_a_fifth(self, shape):
+        command = [sys.executable, "-c", MEMORY, *shape.split()]
+        report = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         predicted, used = map(float, report.split())
         assert used == pytest.approx(predicted, rel=0.2)
 
@@ -433,7 +435,7 @@ def plain_torch(run, digits):
 
 
 MEMORY = """
-import gc, re, torch
+import re, sys
 from gradwalk import data, nets
 from gradwalk.train import Run, train
 
@@ -441,13 +443,14 @@ def peak():
     return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024
 
 digits = data.load("digits", examples=200)
-settings = {"data": "digits", "examples": 200, "depth": 20, "epochs": 1, "gain": 1.1}
-train([Run(**settings, params=3000)], digits, threads=1)  # libraries have loaded what they load
+depth, width, networks = map(int, sys.argv[1:])
+settings = {"data": "digits", "examples": 200, "epochs": 1, "gain": 1.1}
+train([Run(**settings, depth=20, params=3000)], digits, threads=1)  # libraries have loaded what they load
 before = peak()
-runs = [Run(**settings, params=4e6, seed=seed) for seed in range(8)]
+runs = [Run(**settings, depth=depth, width=width, seed=seed) for seed in range(networks)]
 widths, names = runs[0].architecture(digits)
 train(runs, digits, threads=1)
-print(nets.stack_bytes(widths, names, 8, 100), peak() - before)
+print(nets.stack_bytes(widths, names, networks, 100), peak() - before)
 """
 
 LIMITED = """

@@ -21,6 +21,7 @@ from gradwalk.nets.pointwise import pointwise
 from gradwalk.nets.products import Step
 
 Tensors = list[torch.Tensor]
+Plan = tuple[list[Step], torch.Tensor]  # the operations of a pass, and where its result is
 Memory = tuple[torch.Tensor | None, torch.Tensor]  # of a layer: pre-activations where they are kept, outputs
 
 
@@ -59,17 +60,18 @@ class Stack:
 
     def outputs(self, x: torch.Tensor) -> torch.Tensor:
         """Return what the networks make of a minibatch (rows, in): (networks, rows, out), until the next call."""
-        return self._run(x, "outputs", lambda rows: self._forward(rows, self._in_turn))
+        self._x[0, : len(x)].copy_(x)
+        return self._run("outputs", len(x))
 
     def gradient(self, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         """Return each network's loss on a minibatch (rows, in), and leave its gradient in the gradient tensors.
 
         eq. 3: delta_d = f'(a_d) W_{d+1} delta_{d+1}, weights as (in, out); the gradient is h_{d-1}^T delta_d.
         """
-        outputs = self._run(x, "forward", lambda rows: self._forward(rows, self._kept))
-        loss, by_output = self.loss.with_gradient(outputs, target)
+        self._x[0, : len(x)].copy_(x)
+        loss, by_output = self.loss.with_gradient(self._run("forward", len(x)), target)
         self._work(len(self.weights), len(x), by_output.shape[2]).copy_(by_output)
-        self._run(x, "backward", self._backward)
+        self._run("backward", len(x))
         return loss
 
     def gradient_norm(self) -> torch.Tensor:
@@ -97,18 +99,21 @@ class Stack:
         """Return the weights (in, out) and biases (out,) of one network, as views."""
         return [each[index] for each in self.weights], [each[index, 0] for each in self.biases]
 
-    def _run(self, x: torch.Tensor, name: str, plan: Callable[[int], tuple[list[Step], torch.Tensor]]) -> torch.Tensor:
-        """Do the operations of a pass on a minibatch, planned at the first one of its size, and return their result."""
-        rows = len(x)
+    def _run(self, name: str, rows: int) -> torch.Tensor:
+        """Do the operations of a pass, which are put together at the first one of so many rows; return its result."""
         if (name, rows) not in self._plans:
-            self._plans[name, rows] = plan(rows)
+            make: dict[str, Callable[[int], Plan]] = {
+                "outputs": partial(self._forward, memory=self._in_turn),
+                "forward": partial(self._forward, memory=self._kept),
+                "backward": self._backward,
+            }
+            self._plans[name, rows] = make[name](rows)
         steps, result = self._plans[name, rows]
-        self._x[0, :rows].copy_(x)
         for step in steps:
             step()
         return result
 
-    def _forward(self, rows: int, memory: Callable[[int, int], Memory]) -> tuple[list[Step], torch.Tensor]:
+    def _forward(self, rows: int, memory: Callable[[int, int], Memory]) -> Plan:
         """Return the way forward, each layer in the memory that it is given."""
         steps: list[Step] = []
         h = self._x[:, :rows].expand(self.count, -1, -1)
@@ -120,7 +125,7 @@ class Stack:
             h = out
         return steps, h
 
-    def _backward(self, rows: int) -> tuple[list[Step], torch.Tensor]:
+    def _backward(self, rows: int) -> Plan:
         """Return the way back from delta of the last layer, which lies in its work memory, to that of the first."""
         steps: list[Step] = []
         delta = self._work(len(self.weights), rows, self.weights[-1].shape[2])
@@ -174,7 +179,7 @@ class Stack:
             partial(torch.Tensor.addcmul_, weight, gradient, rate)
             for weight, gradient, rate in zip(self.weights, self.weight_gradients, self._rates, strict=True)
         ]
-        self._plans: dict[tuple[str, int], tuple[list[Step], torch.Tensor]] = {}
+        self._plans: dict[tuple[str, int], Plan] = {}
 
 
 def _aligned(like: torch.Tensor, count: int, rows: int, columns: int) -> torch.Tensor:
