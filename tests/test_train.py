@@ -134,6 +134,15 @@ class TestSameNumbers:
         train(long_runs(1), digits, threads=1, folder=tmp_path, watcher=counted)
         assert counted.steps == 3 * LONG - taken
 
+    @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o027, 0o640)])
+    def test_who_may_read_a_checkpoint_is_as_the_user_has_it(self, tmp_path, umask, mode):
+        before = os.umask(umask)
+        try:
+            save_state(tmp_path / "one.safetensors", "one", State([torch.ones(2, 2)], [torch.ones(2)]))
+        finally:
+            os.umask(before)
+        assert (tmp_path / "one.safetensors").stat().st_mode & 0o777 == mode
+
     def test_a_second_interrupt_waits_for_what_is_being_saved(self, digits, tmp_path, monkeypatch):
         def interrupted(*arguments):
             os.kill(os.getpid(), signal.SIGINT)

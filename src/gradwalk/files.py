@@ -17,7 +17,10 @@ def atomic(path: Path) -> Iterator[Path]:
     _clear_abandoned(path.parent)
     partial = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}{_PARTIAL}")
     try:
+        partial.touch()
+        mode = partial.stat().st_mode  # what the user's umask asks for: a library may make it anew as it likes
         yield partial
+        partial.chmod(mode)
         with partial.open("rb+") as file:
             os.fsync(file.fileno())
         os.replace(partial, path)
