@@ -13,6 +13,7 @@ import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,8 @@ class Spec:
 
     def override(self, settings: Sequence[str]) -> Spec:
         """Return the spec in which these `key=value` settings stand for all runs; the values are TOML or bare words."""
+        if not settings:
+            return self
         given = _listed("sweep", dict(map(_assignment, settings)))
         tables = tuple(_left(table, given) for table in self.tables)
         changed = replace(self, common=_left(self.common, given) | given, tables=tables)
@@ -81,9 +84,13 @@ class Spec:
 
     def runs(self) -> list[Run]:
         """Return the runs, each once, in the order of the spec: the last key varies fastest."""
+        return list(self._runs)
+
+    @cached_property
+    def _runs(self) -> tuple[Run, ...]:
         deepest = max(depth for grid in self._grids() for depth in grid.get("depth", [_default("depth")]))
         found = (_run(self.source, settings, deepest) for grid in self._grids() for settings in _product(grid))
-        return list(dict.fromkeys(found))
+        return tuple(dict.fromkeys(found))
 
     @property
     def count(self) -> int:
