@@ -44,7 +44,7 @@ def test_every_figure_has_its_command_versions_and_date(folder):
     for each in about:
         assert re.search(r"`gradwalk (reproduce|train|sweep) ", each), "the command"
         assert re.search(r"\b20\d\d-\d\d-\d\d\b", each), "the date"
-        assert re.search(r"gradwalk \d+\.\d+\.\d+", each), "the versions"
+        assert re.search(r"gradwalk\s\d+\.\d+\.\d+", each), "the versions"
 
 
 def test_the_page_of_benchmarks_is_made_of_its_numbers(monkeypatch):
@@ -81,11 +81,41 @@ def test_a_hundred_layers_on_mnist_learned_what_is_said():
     assert f"{int(rows[-1]['test_mistakes']) / 100:.1f} % held out" in said
 
 
-def test_a_thousand_layers_learned_what_is_said():
-    found = table.read(RESULTS / "thousand" / "fig4c.csv")
+@pytest.mark.parametrize(("weights", "title"), [("orthogonal", "A thousand layers"), ("gaussian", "From Gaussian")])
+def test_a_thousand_layers_learned_what_is_said(weights, title):
+    found = table.read(RESULTS / "thousand" / weights / "fig4c.csv")
     epochs, train, held = (found[name].astype(int).tolist() for name in ("epoch", "train_mistakes", "test_mistakes"))
     assert epochs == list(range(1, len(epochs) + 1))
-    said = section("A thousand layers")
+    assert set(found["weights"]) == {weights}
+    assert set(found["depth"]) == {1000}
+    said = section(title)
     assert f"{train[0]:,} of 60,000 training mistakes after the first epoch" in said
     assert f"{train[-1]:,} after {len(epochs)}" in said
     assert f"{held[-1] / 100:.1f} % held out" in said
+
+
+def test_so_many_directions_pass_through_a_thousand_layers_as_is_said():
+    with (RESULTS / "thousand" / "jacobian.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    ranks = {}
+    for row in rows:
+        ranks.setdefault((row["weights"], row["width"]), []).append(row["effective_rank"])
+    told = [f"{min(each)} to {max(each)}" for each in ranks.values()]
+    said = section("From Gaussian")
+    assert set(ranks["gaussian", "128"]) == {"1.00"}
+    assert "effective rank 1.00 of 128" in said
+    assert f"N=249 at g=1.05, is little better ({told[1]})" in said
+    assert f"{told[2]} directions" in said
+    second = [np.exp(float(row["log_s2"]) - float(row["log_s1"])) for row in rows if row["width"] == "128"]
+    assert f"{min(second):.0g} to {max(second):.0g} of the first" in said
+
+
+def test_the_targets_of_the_benchmarks_are_counted_right():
+    found = json.loads((RESULTS / "benchmarks.json").read_text("utf-8"))["answers"]
+    targets = [target for answer in found.values() for target in answer["targets"]]
+    again = json.loads((RESULTS / "benchmarks-sweep.json").read_text("utf-8"))["answers"]["sweep"]["targets"]
+    (missed,) = [target for target in targets if not target["holds"]]
+    said = section("Benchmarks")
+    assert f"{len(targets) - 1} of its {len(targets)} targets hold" in said
+    assert f"{missed['found']} where less than 2 % was wanted" in said
+    assert f"gives {again[0]['found']}" in said
