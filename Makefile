@@ -27,7 +27,7 @@ help:
 	@echo "make test     check, then run all tests and doctests"
 	@echo "make check    lint, formatting and types"
 	@echo "make format   format the code and mend what the linter can"
-	@echo "make bench    time everything against its alternatives into results/benchmarks.md: 20 minutes on 2 cores"
+	@echo "make bench    time everything against its alternatives into results/benchmarks.md: half an hour on 2 cores"
 	@echo "make docs     build the documents as a site into build/site/"
 	@echo "make clean    remove .venv, caches and report/"
 	@echo "PYTHON=...    the interpreter for .venv, 3.11 or newer (now: $(PYTHON))"
