@@ -1,6 +1,5 @@
-"""Training: the paper's learning rates, runs that come out the same however they are stacked or interrupted."""
+"""Training: runs that come out the same however they are stacked or interrupted, and what is refused."""
 
-import errno
 import json
 import math
 import os
@@ -18,7 +17,7 @@ from torch import nn
 
 from gradwalk import data as data_sets
 from gradwalk import nets
-from gradwalk.train import Run, Watcher, checked_run, depth_rates, loop, train
+from gradwalk.train import Run, Watcher, checked_run, loop, train
 from gradwalk.train.checkpoint import State, load_state, save_state
 from gradwalk.train.folder import TrainingFolder
 from gradwalk.train.loop import _deal
@@ -64,40 +63,6 @@ def assert_same(found, expected):
         assert torch.equal(a, b)
 
 
-class TestDepthRates:
-    def test_they_are_the_papers_equations(self):
-        depth, deepest, rate_in, rate_out = 5, 9, 1e-4, 3e-2
-        tau = (deepest - 1) / (math.log(rate_out) - math.log(rate_in))  # eq. 18
-        alpha = math.exp(math.log(rate_in) + deepest / tau)  # eq. 19
-        gamma = {d: alpha * math.exp(-(deepest - d + 1) / tau) for d in range(1, deepest + 1)}  # eq. 20
-        expected = [gamma[deepest - d] for d in reversed(range(depth))]  # eq. 21: lambda_{D-d}
-        assert depth_rates(depth, rate_in, rate_out, deepest) == pytest.approx(expected, rel=1e-12)
-
-    def test_the_deepest_network_goes_from_rate_in_to_rate_out_by_a_constant_factor(self):
-        rates = depth_rates(40, 1e-5, 1e-1)
-        assert rates[[0, -1]] == pytest.approx([1e-5, 1e-1], rel=1e-12)
-        assert np.diff(np.log(rates)) == pytest.approx(np.log(1e4) / 39, rel=1e-9)
-
-    def test_a_shallower_network_has_the_rates_of_the_last_layers_of_the_deepest(self):
-        assert depth_rates(4, 1e-5, 1e-1, 40) == pytest.approx(depth_rates(40, 1e-5, 1e-1)[-4:], rel=1e-12)
-
-    def test_equal_rates_are_the_constant_case(self):
-        assert depth_rates(7, 0.02, 0.02, 100) == pytest.approx(np.full(7, 0.02), rel=1e-12)
-
-    @pytest.mark.parametrize(
-        ("arguments", "said"),
-        [
-            ((1, 0.1, 0.1), "depth must be at least 2, got depth=1"),
-            ((4, 0.0, 0.1), "rate_in must be positive and finite, got rate_in=0.0"),
-            ((4, 0.1, math.inf), "rate_out must be positive and finite"),
-            ((4, 0.1, 0.1, 3), "deepest must be at least 4, got deepest=3"),
-        ],
-    )
-    def test_bad_input_is_refused(self, arguments, said):
-        with pytest.raises(ValueError, match=f"depth_rates: {said}"):
-            depth_rates(*arguments)
-
-
 class TestSameNumbers:
     def test_a_run_is_bit_for_bit_the_same_alone_and_in_any_stack(self, digits):
         together = train(runs(5), digits, threads=1)
@@ -133,15 +98,6 @@ class TestSameNumbers:
         counted = Counter()
         train(long_runs(1), digits, threads=1, folder=tmp_path, watcher=counted)
         assert counted.steps == 3 * LONG - taken
-
-    @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o027, 0o640)])
-    def test_who_may_read_a_checkpoint_is_as_the_user_has_it(self, tmp_path, umask, mode):
-        before = os.umask(umask)
-        try:
-            save_state(tmp_path / "one.safetensors", "one", State([torch.ones(2, 2)], [torch.ones(2)]))
-        finally:
-            os.umask(before)
-        assert (tmp_path / "one.safetensors").stat().st_mode & 0o777 == mode
 
     def test_a_second_interrupt_waits_for_what_is_being_saved(self, digits, tmp_path, monkeypatch):
         def interrupted(*arguments):
@@ -305,50 +261,6 @@ class TestRefusals:
             train(runs(1, params=10), digits)
 
 
-class TestCheckpoint:
-    def state(self):
-        return State([torch.ones(3, 2)], [torch.zeros(2)], epochs=2, steps=5, seconds=1.5)
-
-    def test_it_comes_back_as_it_was(self, tmp_path):
-        path = tmp_path / "run.safetensors"
-        save_state(path, "me", self.state())
-        back = load_state(path, "me")
-        assert (back.epochs, back.steps, back.seconds, back.history) == (2, 5, 1.5, [])
-        assert torch.equal(back.weights[0], torch.ones(3, 2))
-
-    def test_another_runs_is_refused(self, tmp_path):
-        save_state(tmp_path / "run.safetensors", "me", self.state())
-        with pytest.raises(ValueError, match="is of another run"):
-            load_state(tmp_path / "run.safetensors", "you")
-
-    def test_a_truncated_one_is_named(self, tmp_path):
-        path = tmp_path / "run.safetensors"
-        save_state(path, "me", self.state())
-        path.write_bytes(path.read_bytes()[:-3])
-        with pytest.raises(ValueError, match=r"checkpoint: .*run.safetensors is damaged"):
-            load_state(path, "me")
-
-    def test_a_full_disk_leaves_the_last_one_and_nothing_half_written(self, tmp_path, monkeypatch):
-        path = tmp_path / "run.safetensors"
-        save_state(path, "me", self.state())
-        before = path.read_bytes()
-
-        def full(*_):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-        monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match=r"checkpoint: .* cannot be written .*No space left"):
-            save_state(path, "me", State([torch.zeros(3, 2)], [torch.zeros(2)]))
-        assert path.read_bytes() == before
-        assert [each.name for each in tmp_path.iterdir()] == ["run.safetensors"]
-
-    def test_a_file_that_outgrows_its_limit_ends_training_with_a_sentence(self, tmp_path):
-        done = subprocess.run([sys.executable, "-c", LIMITED, str(tmp_path)], capture_output=True, text=True)
-        assert "checkpoint:" in done.stdout
-        assert "cannot be written" in done.stdout
-        assert list(tmp_path.iterdir()) == []
-
-
 class TestFolder:
     def test_it_tells_what_was_asked_and_made_with_and_measured(self, digits, tmp_path):
         folder = TrainingFolder(tmp_path, runs(2))
@@ -460,18 +372,4 @@ runs = [Run(**settings, depth=depth, width=width, seed=seed) for seed in range(n
 widths, names = runs[0].architecture(digits)
 train(runs, digits, threads=1)
 print(nets.stack_bytes(widths, names, networks, 100), peak() - before)
-"""
-
-LIMITED = """
-import resource, signal, sys
-from pathlib import Path
-from gradwalk import data
-from gradwalk.train import Run, train
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-run = Run(data="digits", examples=200, depth=4, params=1e4, epochs=2, gain=1.1)
-try:
-    train([run], data.load("digits", examples=200), folder=Path(sys.argv[1]), save_every=0.0)
-except OSError as error:
-    print(error)
 """

@@ -1,0 +1,84 @@
+"""Checkpoints: they come back as they were, are never half written, and who may read them is as the user has it."""
+
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from gradwalk.train.checkpoint import State, load_state, save_state
+
+
+def state():
+    return State([torch.ones(3, 2)], [torch.zeros(2)], epochs=2, steps=5, seconds=1.5)
+
+
+def test_it_comes_back_as_it_was(tmp_path):
+    path = tmp_path / "run.safetensors"
+    save_state(path, "me", state())
+    back = load_state(path, "me")
+    assert (back.epochs, back.steps, back.seconds, back.history) == (2, 5, 1.5, [])
+    assert torch.equal(back.weights[0], torch.ones(3, 2))
+
+
+def test_another_runs_is_refused(tmp_path):
+    save_state(tmp_path / "run.safetensors", "me", state())
+    with pytest.raises(ValueError, match="is of another run"):
+        load_state(tmp_path / "run.safetensors", "you")
+
+
+def test_a_truncated_one_is_named(tmp_path):
+    path = tmp_path / "run.safetensors"
+    save_state(path, "me", state())
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(ValueError, match=r"checkpoint: .*run.safetensors is damaged"):
+        load_state(path, "me")
+
+
+def test_a_full_disk_leaves_the_last_one_and_nothing_half_written(tmp_path, monkeypatch):
+    path = tmp_path / "run.safetensors"
+    save_state(path, "me", state())
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"checkpoint: .* cannot be written .*No space left"):
+        save_state(path, "me", State([torch.zeros(3, 2)], [torch.zeros(2)]))
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["run.safetensors"]
+
+
+def test_a_file_that_outgrows_its_limit_ends_training_with_a_sentence(tmp_path):
+    done = subprocess.run([sys.executable, "-c", LIMITED, str(tmp_path)], capture_output=True, text=True)
+    assert "checkpoint:" in done.stdout
+    assert "cannot be written" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o027, 0o640)])
+def test_who_may_read_a_checkpoint_is_as_the_user_has_it(tmp_path, umask, mode):
+    before = os.umask(umask)
+    try:
+        save_state(tmp_path / "one.safetensors", "one", State([torch.ones(2, 2)], [torch.ones(2)]))
+    finally:
+        os.umask(before)
+    assert (tmp_path / "one.safetensors").stat().st_mode & 0o777 == mode
+
+
+LIMITED = """
+import resource, signal, sys
+from pathlib import Path
+from gradwalk import data
+from gradwalk.train import Run, train
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+run = Run(data="digits", examples=200, depth=4, params=1e4, epochs=2, gain=1.1)
+try:
+    train([run], data.load("digits", examples=200), folder=Path(sys.argv[1]), save_every=0.0)
+except OSError as error:
+    print(error)
+"""
