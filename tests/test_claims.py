@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from report_tables import by_depth, by_epoch, by_gain, gains, trained, walks
+from helpers.report_tables import by_depth, by_epoch, by_gain, gains, trained, walks
 
 import gradwalk
 from gradwalk import figures

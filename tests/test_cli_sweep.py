@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from small_sweep import SMALL
+from helpers.small_sweep import SMALL
 
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from toy_images import contents, put, toy_files, toy_set, toy_values
+from helpers.toy_images import contents, put, toy_files, toy_set, toy_values
 from typer.testing import CliRunner
 
 from gradwalk import data
@@ -50,7 +50,7 @@ def test_digits_need_no_network_and_hold_a_fifth_of_each_class_out() -> None:
     assert (len(digits.train), len(digits.test), digits.train.width, digits.classes) == (1442, 355, 64, 10)
     for split, least in ((digits.train, 130), (digits.test, 33)):
         assert np.bincount(split.labels, minlength=10).min() >= least
-    raw = data.digits(scale="none")
+    raw = data.digits(scaling="none")
     images = {frame.tobytes() for frame in raw.train.frames}
     assert sum(frame.tobytes() in images for frame in raw.test.frames) == 0
     assert (raw.train.frames.min(), raw.train.frames.max()) == (0, 1)
@@ -59,7 +59,11 @@ def test_digits_need_no_network_and_hold_a_fifth_of_each_class_out() -> None:
 def test_the_digest_follows_from_the_data_and_the_options() -> None:
     one = data.load("digits").digest
     assert one == data.load("digits").digest == data.load("digits", examples=1442).digest
-    others = [data.load("digits", examples=100), data.load("digits", scale="global"), data.load("digits", scale="none")]
+    others = [
+        data.load("digits", examples=100),
+        data.load("digits", scaling="global"),
+        data.load("digits", scaling="none"),
+    ]
     assert len({one, *(other.digest for other in others)}) == 4
     assert fingerprint(a=1) != fingerprint(a=2)
 
@@ -74,7 +78,7 @@ def test_the_statistics_are_those_of_the_training_examples_that_are_used() -> No
 
 def test_the_toy_set_is_read_as_it_was_written(toy: ImageSet, cache: Path) -> None:
     put(cache / "mnist", toy_files())
-    loaded, values = data.mnist(scale="none"), toy_values()
+    loaded, values = data.mnist(scaling="none"), toy_values()
     np.testing.assert_array_equal(loaded.train.labels, values["train-labels-idx1-ubyte"])
     pixels = values["t10k-images-idx3-ubyte"].reshape(10, 16) / 255
     np.testing.assert_allclose(loaded.test.frames, pixels, rtol=1e-6)
@@ -157,9 +161,9 @@ def test_other_names_and_options_are_refused_in_a_sentence() -> None:
     with pytest.raises(ValueError, match=r'^data: name must be "mnist" or .* or "timit", got name=\'cifar\'$'):
         data.load("cifar")
     with pytest.raises(
-        ValueError, match=r'^data: scale must be "dimension" or "global" or "none", got scale=\'unit\'$'
+        ValueError, match=r'^data: scaling must be "dimension" or "global" or "none", got scaling=\'unit\'$'
     ):
-        data.load("digits", scale="unit")
+        data.load("digits", scaling="unit")
     with pytest.raises(ValueError, match=r"^data: examples must be at least 1, got examples=0$"):
         data.load("digits", examples=0)
     with pytest.raises(ValueError, match=r"^data: examples must be at most 1,442, got examples=2000$"):
@@ -173,8 +177,8 @@ def test_other_names_and_options_are_refused_in_a_sentence() -> None:
 @pytest.mark.parametrize("name", data.NAMES)
 def test_bad_options_are_told_before_anything_is_fetched(name: str, monkeypatch) -> None:
     monkeypatch.setattr(store, "where", None)
-    for wrong in ({"scale": "unit"}, {"examples": 0}):
-        with pytest.raises(ValueError, match=r"^data: (scale|examples) must be"):
+    for wrong in ({"scaling": "unit"}, {"examples": 0}):
+        with pytest.raises(ValueError, match=r"^data: (scaling|examples) must be"):
             data.load(name, **wrong)
 
 

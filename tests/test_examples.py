@@ -77,12 +77,12 @@ def test_each_dimension_has_mean_0_and_variance_1_in_training_and_the_same_shift
     np.testing.assert_allclose(test.frames, expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("scale", ["dimension", "global"])
-def test_a_constant_dimension_stays_0_even_where_the_held_out_one_is_not_constant(scale: str) -> None:
+@pytest.mark.parametrize("scaling", ["dimension", "global"])
+def test_a_constant_dimension_stays_0_even_where_the_held_out_one_is_not_constant(scaling: str) -> None:
     raw = np.random.default_rng(1).standard_normal((150, 3))
     raw[:, 1] = 0.1
     raw[120, 1] = 9.0
-    train, test = standardise("toy", *halves(raw), scale)
+    train, test = standardise("toy", *halves(raw), scaling)
     assert (train.frames[:, 1] == 0).all()
     assert (test.frames[:, 1] == 0).all()
 
@@ -105,9 +105,9 @@ def test_scale_none_leaves_the_numbers_alone() -> None:
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("row", [3, 120])
-@pytest.mark.parametrize("scale", data.SCALES)
-def test_numbers_that_are_not_finite_are_refused_in_a_sentence(bad: float, row: int, scale: str) -> None:
+@pytest.mark.parametrize("scaling", data.SCALINGS)
+def test_numbers_that_are_not_finite_are_refused_in_a_sentence(bad: float, row: int, scaling: str) -> None:
     raw = np.zeros((150, 2))
     raw[row, 1] = bad
     with pytest.raises(ValueError, match=r"^data: toy holds numbers that are not finite \(NaN or inf\)"):
-        standardise("toy", *halves(raw), scale)
+        standardise("toy", *halves(raw), scaling)

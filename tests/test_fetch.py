@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from toy_images import SHAPES, contents, put, toy_files, toy_set, toy_values
+from helpers.toy_images import SHAPES, contents, put, toy_files, toy_set, toy_values
 
 from gradwalk import data
 from gradwalk.data import download, sources

@@ -71,7 +71,7 @@ def test_the_variance_of_the_linear_walk_grows_as_predicted(walks: Table) -> Non
     exact = walks["exact"][-1] / walks.facts["depth"]
     assert abs(fig1.slope(walks) - exact) < 3 * fig1.slope_error(walks)
     assert fig1.slope_error(walks) < 0.1 * exact
-    np.testing.assert_allclose(walks["printed"], walks["travelled"] / 80)  # d / (2 N), eq. 13
+    np.testing.assert_allclose(walks["printed"], walks["travelled"] / 80)  # d / (2 N), eq. 14
     np.testing.assert_allclose(walks["exact"], walks["printed"], rtol=0.03)
 
 
@@ -84,7 +84,7 @@ def test_figure_1_has_walks_a_mean_at_zero_and_both_variances(walks: Table) -> N
     assert [text.get_text() for text in variance.get_legend().get_texts()] == [
         "± 2 s.e.",
         "variance over the walks",
-        "d / (2N), eq. 13",
+        "d / (2N), eq. 14",
         "exact: d trigamma(N/2) / 4",
     ]
     assert len({line.get_linestyle() for line in variance.get_lines()}) == 3  # hue is not the only cue
@@ -133,8 +133,8 @@ def test_figure_2_has_two_rows_of_three_panels(gains: Table) -> None:
     for upper in panels[:3]:
         assert upper.get_xscale() == "log"
     legends = [[text.get_text() for text in panel.get_legend().get_texts()] for panel in panels[:3]]
-    assert [{"printed, eq. 12", "exact"} <= set(legend) for legend in legends] == [True, False, False]
-    assert [{"printed, eq. 17", "exact"} <= set(legend) for legend in legends] == [False, True, False]
+    assert [{"printed, eq. 13", "exact"} <= set(legend) for legend in legends] == [True, False, False]
+    assert [{"printed, eq. 18", "exact"} <= set(legend) for legend in legends] == [False, True, False]
     assert all("simulated, ± 2 s.e." in legend for legend in legends)
 
 
@@ -146,7 +146,7 @@ def test_figure_2_has_guide_lines_and_an_arrow_at_each_predicted_gain(gains: Tab
         (arrow,) = panel.texts
         assert arrow.xy == (predicted, 0.0)
         assert arrow.arrow_patch is not None
-        assert arrow.get_text().startswith({"linear": "eq. 12", "relu": "eq. 17", "tanh": "ours"}[name])
+        assert arrow.get_text().startswith({"linear": "eq. 13", "relu": "eq. 18", "tanh": "ours"}[name])
 
 
 def test_the_summaries_say_what_the_tables_hold(walks: Table, gains: Table) -> None:

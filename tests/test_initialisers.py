@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.report_tables import MADE
 from matplotlib.colors import to_hex
-from report_tables import MADE
 from typer.testing import CliRunner
 
 import gradwalk

@@ -10,10 +10,10 @@ from gradwalk.train import depth_rates
 
 def test_they_are_the_papers_equations():
     depth, deepest, rate_in, rate_out = 5, 9, 1e-4, 3e-2
-    tau = (deepest - 1) / (math.log(rate_out) - math.log(rate_in))  # eq. 18
-    alpha = math.exp(math.log(rate_in) + deepest / tau)  # eq. 19
-    gamma = {d: alpha * math.exp(-(deepest - d + 1) / tau) for d in range(1, deepest + 1)}  # eq. 20
-    expected = [gamma[deepest - d] for d in reversed(range(depth))]  # eq. 21: lambda_{D-d}
+    tau = (deepest - 1) / (math.log(rate_out) - math.log(rate_in))  # eq. 19
+    alpha = math.exp(math.log(rate_in) + deepest / tau)  # eq. 20
+    gamma = {d: alpha * math.exp(-(deepest - d + 1) / tau) for d in range(1, deepest + 1)}  # eq. 21
+    expected = [gamma[deepest - d] for d in reversed(range(depth))]  # eq. 22: lambda_{D-d}
     assert depth_rates(depth, rate_in, rate_out, deepest) == pytest.approx(expected, rel=1e-12)
 
 

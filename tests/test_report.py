@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from report_tables import MADE, by_depth, by_epoch, by_gain, gains, trained, walks
+from helpers.report_tables import MADE, by_depth, by_epoch, by_gain, gains, trained, walks
 from typer.testing import CliRunner
 
 import gradwalk

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from report_tables import by_depth, by_epoch, by_gain, gains, walks
+from helpers.report_tables import by_depth, by_epoch, by_gain, gains, walks
 
 from gradwalk import figures
 from gradwalk.figures import table

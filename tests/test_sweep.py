@@ -13,7 +13,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from small_sweep import SMALL
+from helpers.small_sweep import SMALL
 
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")

@@ -3,7 +3,7 @@
 from itertools import product
 
 import pytest
-from small_sweep import SMALL
+from helpers.small_sweep import SMALL
 
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")
@@ -45,7 +45,7 @@ def test_specs_of_other_depths_share_the_runs_that_the_greatest_depth_does_not_c
     "text",
     [
         SMALL,
-        'name = "a \\"b\\" ü"\nclip = "none"\ngain = ["none", 1.1]\nscale = "none"\nstop_at_zero = true\nparams = 1e16',
+        'name = "\\"b\\" ü"\nclip = "none"\ngain = ["none", 1.1]\nscaling = "none"\nstop_at_zero = true\nparams = 1e16',
         SMALL + '[[runs]]\n[[runs]]\nactivation = "leaky_relu(0.2)"\nseed = [0, 9223372036854775807]\n',
     ],
 )
@@ -56,8 +56,8 @@ def test_a_spec_prints_as_toml_that_loads_as_the_same_spec(text):
 
 
 def test_none_is_what_a_run_has_by_that_name():
-    (run,) = Spec.load('clip = "none"\ngain = "none"\nscale = "none"').runs()
-    assert (run.clip, run.gain, run.scale) == (None, None, "none")
+    (run,) = Spec.load('clip = "none"\ngain = "none"\nscaling = "none"').runs()
+    assert (run.clip, run.gain, run.scaling) == (None, None, "none")
 
 
 def test_settings_given_beside_a_spec_prevail_over_its_tables():

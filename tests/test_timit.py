@@ -280,7 +280,7 @@ def test_every_layout_container_and_format_gives_the_same_numbers(tmp_path: Path
 
 
 def test_examples_are_the_labelled_frames_in_the_bounds_of_their_utterances(tmp_path: Path) -> None:
-    timit = data.timit(folder=plant(tmp_path / "sample", sample_files()), scale="none")
+    timit = data.timit(folder=plant(tmp_path / "sample", sample_files()), scaling="none")
     # mcpm0 has 4000 samples and 23 frames an utterance, faem0 4160 and 24; sorted, faem0 comes first
     assert len(timit.train.frames) == 2 * 23 + 2 * 24
     first, segments = voice(9 + 3, 4160), phones.parse(transcript(4160), "")  # faem0, place 1, sa1
@@ -313,7 +313,7 @@ def test_standardising_is_by_feature_of_a_frame_and_by_the_labelled_frames(tmp_p
 
 def test_the_digest_tells_options_and_content_apart(tmp_path: Path) -> None:
     folder = plant(tmp_path / "sample", sample_files())
-    chosen = [{}, {"phones": 48}, {"context": 3}, {"features": "mfcc"}, {"scale": "global"}, {"examples": 50}]
+    chosen = [{}, {"phones": 48}, {"context": 3}, {"features": "mfcc"}, {"scaling": "global"}, {"examples": 50}]
     digests = [data.timit(folder=folder, **each).digest for each in chosen]
     changed = sample_files()
     changed["dr1-mcpm0/sa1.wav"] = sphere(voice(99, 4000))
@@ -480,7 +480,7 @@ def test_the_real_samples_foldings_have_examples_of_every_class(real: Path, monk
 
 def test_silence_is_the_quietest_of_the_real_phones(real: Path, monkeypatch) -> None:
     monkeypatch.setenv("GRADWALK_DATA", str(real))
-    timit = data.load("timit", phones=39, scale="none")
+    timit = data.load("timit", phones=39, scaling="none")
     loudness = timit.train.frames[timit.train.centres, :40].mean(axis=1)
     means = {name: loudness[timit.train.labels == label].mean() for label, name in enumerate(phones.names(39))}
     assert min(means, key=means.get) == "sil"

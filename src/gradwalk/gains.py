@@ -54,10 +54,10 @@ def gain(
     formula: str = "exact",
     seed: int = 0,
 ) -> float:
-    """Return the gain g at which the log-norm of the gradient does an unbiased walk: g = exp(-<ln z> / 2), eq. 9.
+    """Return the gain g at which the log-norm of the gradient does an unbiased walk: g = exp(-<ln z> / 2), eq. 10.
 
     Weights are drawn with standard deviation g / sqrt(fan_in). For linear, relu and leaky_relu g is exact and needs no
-    depth; elsewhere `depth` is needed and g is solve_gain()'s value. formula="paper" gives eq. 12 and 17 as printed.
+    depth; elsewhere `depth` is needed and g is solve_gain()'s value. formula="paper" gives eq. 13 and 18 as printed.
     Warns with UnsteadyWarning where no gain keeps single networks of that depth together.
 
     >>> gain("relu", 100), gain("relu", 100, formula="paper")

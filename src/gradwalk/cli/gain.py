@@ -24,7 +24,7 @@ def gain(
         int | None, typer.Option(help="Layers of weights; needed unless linear, relu, leaky_relu.")
     ] = None,
     weights: Annotated[str, typer.Option(help=WEIGHTS)] = "gaussian",
-    formula: Annotated[str, typer.Option(help="exact, or paper: eq. 12 and 17 as printed.")] = "exact",
+    formula: Annotated[str, typer.Option(help="exact, or paper: eq. 13 and 18 as printed.")] = "exact",
     seed: Annotated[int, typer.Option(help="Of the walks that a sampled gain rests on.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help=JSON)] = False,
 ) -> None:
@@ -99,7 +99,7 @@ def _gain_lines(answer: dict[str, Any]) -> list[Line]:
         ("kind of activation", answer["kind"]),
     ]
     if answer["drift"] is not None:
-        # eq. 13 is the variance of the log-norm, not of ln z
+        # eq. 14 is the variance of the log-norm, not of ln z
         variance = "variance of ln z" if answer["formula"] == "exact" else "variance, as printed"
         lines += [("drift of ln z at g = 1", f"{answer['drift']:.6f}"), (variance, f"{answer['variance']:.6f}")]
     if answer["spread"] is not None:

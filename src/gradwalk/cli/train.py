@@ -22,7 +22,7 @@ def train(
     context: typer.Context,
     data: Annotated[str, typer.Option(help="mnist, fashion_mnist, digits or timit.")] = "mnist",
     examples: Annotated[int | None, typer.Option(help="The first so many training examples; all of them.")] = None,
-    scale: Annotated[str, typer.Option(help="Inputs standardised by dimension, global, or none.")] = "dimension",
+    scaling: Annotated[str, typer.Option(help="Inputs standardised by dimension, global, or none.")] = "dimension",
     task: Annotated[str, typer.Option(help="classify, or reconstruct: an auto-encoder.")] = "classify",
     activation: Annotated[str, typer.Option(help=ACTIVATION)] = "tanh",
     weights: Annotated[str, typer.Option(help=_WEIGHTS)] = "gaussian",
@@ -80,7 +80,7 @@ def train(
     if params is None:  # the run's default, or none beside a width
         del settings["params"]
     runs = [checked_run("train", **settings, **each) for each in combinations]
-    loaded = data_sets.load(data, examples=examples, scale=scale)
+    loaded = data_sets.load(data, examples=examples, scaling=scaling)
     with plain_warnings():
         _train(runs, loaded, out, threads, device)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from gradwalk import checks
 from gradwalk.data import images, speech
-from gradwalk.data.examples import SCALES, Dataset, Examples, standardise
+from gradwalk.data.examples import SCALINGS, Dataset, Examples, standardise
 from gradwalk.data.images import digits, fashion_mnist, mnist
 from gradwalk.data.speech import timit
 from gradwalk.data.store import where
@@ -18,7 +18,7 @@ if _MISSING := [name for name in _NEEDED if find_spec(name) is None]:
 
 __all__ = [
     "NAMES",
-    "SCALES",
+    "SCALINGS",
     "Dataset",
     "Examples",
     "digits",
@@ -39,13 +39,13 @@ def load(
     name: str,
     *,
     examples: int | None = None,
-    scale: str = "dimension",
+    scaling: str = "dimension",
     folder: str | Path | None = None,
     **speech: Any,
 ) -> Dataset:
     """Return the data set of that name, fetched first where it must be.
 
-    examples: the first so many of the training split. scale: "dimension", "global" or "none", as `standardise` has it.
+    examples: the first so many of the training split. scaling: "dimension", "global" or "none", see `standardise`.
     folder: where the data lie, if not in the data folder. `phones`, `features` and `context` are for `timit` alone.
 
     >>> load("digits", examples=1000)
@@ -54,7 +54,7 @@ def load(
     checks.one_of("data", "name", name, NAMES)
     if speech and name != "timit":
         raise TypeError(f"data: {', '.join(speech)} cannot be chosen for {name}, only for timit")
-    return _LOADERS[name](examples=examples, scale=scale, folder=folder, **speech)
+    return _LOADERS[name](examples=examples, scaling=scaling, folder=folder, **speech)
 
 
 def fetch(name: str, *, folder: str | Path | None = None) -> Path:

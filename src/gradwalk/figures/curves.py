@@ -51,7 +51,7 @@ def draw_curves(
 
 
 def draw_rates(rates_by_label: Mapping[str, Array]) -> Figure:
-    """Return the learning rate of each layer, input first, as `train.depth_rates` gives it (eq. 18 to 21).
+    """Return the learning rate of each layer, input first, as `train.depth_rates` gives it (eq. 19 to 22).
 
     Networks of different depth end together at the output, where all have lambda_out: layers count back from there.
     """

@@ -23,10 +23,10 @@ OTHER_WIDTHS = (25, 50, 200, 400)  # at which the variance is measured too: the 
 def compute(seed: int = 0, *, width: int = 100, depth: int = 500, walks: int = 4000, shown: int = 60) -> Table:
     """Return mean, standard error and variance over the walks at each layer, and `shown` of the walks themselves.
 
-    printed is d / (2 N), eq. 13, the variance of the log-norm (of ln z it is four times that); exact is d times
+    printed is d / (2 N), eq. 14, the variance of the log-norm (of ln z it is four times that); exact is d times
     trigamma(N / 2) / 4. The facts variance_25 and so on are variances a layer at other widths.
     """
-    g = gain("linear", width, formula="paper")  # eq. 12
+    g = gain("linear", width, formula="paper")  # eq. 13
     log_norm = simulate("linear", width, depth, gain=g, walks=walks, rng=seed).log_norm
     travelled = np.arange(depth + 1.0)
     variance = log_norm.var(axis=0, ddof=1)
@@ -61,10 +61,10 @@ def summary(table: Table) -> list[tuple[str, str]]:
     mean, error = table["mean"][-1], table["standard_error"][-1]
     width, depth = int(facts["width"]), int(facts["depth"])
     return [
-        (f"gain, eq. 12, N = {width}", f"{facts['gain']:.6f}"),
+        (f"gain, eq. 13, N = {width}", f"{facts['gain']:.6f}"),
         (f"mean log-norm after {depth} layers", f"{mean:+.3f} ± {error:.3f} (predicted 0)"),
         ("variance a layer, measured", f"{measured:.6f} ± {slope_error(table):.6f}"),
-        ("variance a layer, 1/(2N), eq. 13", f"{1 / (2 * width):.6f} (measured is {measured * 2 * width:.3f} of it)"),
+        ("variance a layer, 1/(2N), eq. 14", f"{1 / (2 * width):.6f} (measured is {measured * 2 * width:.3f} of it)"),
         ("variance a layer, exact", f"{table['exact'][-1] / depth:.6f}"),
     ]
 
@@ -115,7 +115,7 @@ def _draw_variance(panel: Axes, table: Table) -> None:
     low, high = table["variance"] - 2 * error, table["variance"] + 2 * error
     panel.fill_between(x, low, high, color=BLUE, alpha=0.2, linewidth=0, label="± 2 s.e.")
     panel.plot(x, table["variance"], color=BLUE, label="variance over the walks")
-    panel.plot(x, table["printed"], color=RED, linestyle="--", label="d / (2N), eq. 13")
+    panel.plot(x, table["printed"], color=RED, linestyle="--", label="d / (2N), eq. 14")
     panel.plot(x, table["exact"], color=GREY, linestyle=":", linewidth=2, label="exact: d trigamma(N/2) / 4")
     panel.set_ylabel("variance")
     panel.set_xlabel("layers travelled back, d")

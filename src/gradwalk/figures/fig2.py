@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TITLES = {"linear": "linear", "relu": "ReLU", "tanh": "tanh"}
 WIDTHS = (10, 13, 18, 24, 33, 45, 60, 80, 110, 150, 200, 270, 370, 500)
 RANGES = {"linear": (0.98, 1.03), "relu": (1.39, 1.475), "tanh": (1.0, 1.3)}
-EQUATIONS = {"linear": "eq. 12", "relu": "eq. 17"}  # the paper prints none for tanh
+EQUATIONS = {"linear": "eq. 13", "relu": "eq. 18"}  # the paper prints none for tanh
 PAPERS_TANH = (1.1, 1.3)  # what the paper reads off its own figure
 SERVICEABLE = 1.0  # a mean log-norm within the dashed guide lines
 

@@ -45,7 +45,7 @@ def possible(spec: Spec) -> tuple[Spec, str | None]:
 
     for name in dict.fromkeys(run.data for run in spec.runs()):
         try:
-            load(name, scale="none")
+            load(name, scaling="none")
         except FileNotFoundError as error:
             if name not in STAND_IN:
                 raise
@@ -58,7 +58,7 @@ def _stand_in(spec: Spec, name: str) -> list[str]:
     """Return the settings that put other data in the place of a spec's, all there are where it asks for more."""
     from gradwalk.data import load
 
-    most = len(load(name, scale="none").train)
+    most = len(load(name, scaling="none").train)
     too_many = any((run.examples or 0) > most for run in spec.runs())
     return [f"data={name}", *(["examples=none"] if too_many else [])]
 
@@ -68,12 +68,12 @@ def datasets(runs: Iterable[Run]) -> dict[tuple[Any, ...], Dataset]:
     from gradwalk.data import load
 
     asked = {data_key(run): run for run in runs}
-    return {key: load(run.data, examples=run.examples, scale=run.scale) for key, run in asked.items()}
+    return {key: load(run.data, examples=run.examples, scaling=run.scaling) for key, run in asked.items()}
 
 
 def data_key(run: Run) -> tuple[Any, ...]:
     """Return what determines a run's data set."""
-    return run.data, run.examples, run.scale
+    return run.data, run.examples, run.scaling
 
 
 def by_run(found: Sequence[Result], loaded: Mapping[tuple[Any, ...], Dataset]) -> Table:

@@ -23,7 +23,7 @@ def random_walk(
     batch_axis: int | Sequence[int] = (),
     dtype: Any = None,
 ) -> Initializer:
-    """Return init(key, shape, dtype), whose weights have standard deviation gain / sqrt(fan_in), eq. 9.
+    """Return init(key, shape, dtype), whose weights have standard deviation gain / sqrt(fan_in), eq. 10.
 
     `activation` is the one whose output the layer reads: "linear" for the first layer. The gain is
     `gradwalk.gain(activation, fan_in, depth)` unless given; all but linear, relu and leaky_relu need the depth.

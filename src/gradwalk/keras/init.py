@@ -12,7 +12,7 @@ from gradwalk.activations import Activation
 
 @keras.saving.register_keras_serializable(package="gradwalk")
 class RandomWalk(keras.initializers.Initializer):  # type: ignore[misc]
-    """Weights of standard deviation gain / sqrt(fan_in), eq. 9, at which the gradient does an unbiased walk.
+    """Weights of standard deviation gain / sqrt(fan_in), eq. 10, at which the gradient does an unbiased walk.
 
     `activation` is the one whose output the layer reads, by name or as a function of `keras.activations`: "linear"
     for the first layer. The gain is `gradwalk.gain(activation, fan_in, depth)` unless given; all but linear, relu and

@@ -71,7 +71,7 @@ def errata() -> list[Erratum]:
 
 
 def distances() -> list[Distance]:
-    """Return how far eq. 12 and 17 lie from the exact gains.
+    """Return how far eq. 13 and 18 lie from the exact gains.
 
     >>> [round(each.drift, 2) for each in distances()]
     [65.32, 4.16, -0.42, -0.02]
@@ -84,7 +84,7 @@ def _variance_of_linear() -> Erratum:
     exact, printed = step("linear", n).variance, step("linear", n, formula="paper").variance
     return Erratum(
         "E1",
-        "eq. 13, linear: the variance of ln z is 1/(2N)",
+        "eq. 14, linear: the variance of ln z is 1/(2N)",
         "trigamma(N/2), about 2/N; 1/(2N) is the variance of a step of ln |δ|, which is half of ln z",
         f"N = {n}: {exact:.5f} for ln z, {exact / 4:.5f} for ln |δ|, {printed:.5f} printed",
     )

@@ -66,7 +66,7 @@ def variance_grows_linearly(tables: Tables) -> Finding:
 
 
 def predicted_gains_match(tables: Tables) -> Finding:
-    """C3. Holds: at every width the simulated best g of linear and ReLU is within 4 standard errors of eq. 12 and 17.
+    """C3. Holds: at every width the simulated best g of linear and ReLU is within 4 standard errors of eq. 13 and 18.
 
     In part: it is not, but the printed g would be serviceable: its mean log-norm over the depth stays within 1.
     Not run: fewer than 5 widths, or not D = 200.

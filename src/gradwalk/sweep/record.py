@@ -12,7 +12,7 @@ from gradwalk.sweep.interrupt import Interrupts
 from gradwalk.sweep.stacks import Job
 from gradwalk.sweep.writer import Ending, Writer
 from gradwalk.train import Epoch
-from gradwalk.train.part import checkpoint_path
+from gradwalk.train.checkpoint import checkpoint_path
 
 _OFTEN = 0.2  # seconds between two reports
 _LONG_ENOUGH = 1.0  # seconds of steps that tell a speed

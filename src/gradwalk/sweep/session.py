@@ -21,7 +21,7 @@ from gradwalk.sweep.spec import Spec
 from gradwalk.sweep.store import CHECKPOINTS, Result
 from gradwalk.sweep.writer import Entry, Writer
 from gradwalk.train import Run
-from gradwalk.train.part import checkpoint_path
+from gradwalk.train.checkpoint import checkpoint_path
 
 ENGINES = ("local", "ray")
 SAVE_EVERY = 60.0  # seconds between checkpoints
@@ -97,9 +97,9 @@ def enlisted(spec: Spec) -> tuple[list[Entry], dict[Run, Dataset]]:
     entries: dict[str, Entry] = {}
     data = {}
     for run in spec.runs():
-        key = (run.data, run.examples, run.scale)
+        key = (run.data, run.examples, run.scaling)
         if key not in loaded:
-            loaded[key] = load(run.data, examples=run.examples, scale=run.scale)
+            loaded[key] = load(run.data, examples=run.examples, scaling=run.scaling)
         data[run] = loaded[key]
         entry = _entry(run, loaded[key])
         entries.setdefault(entry.identity, entry)

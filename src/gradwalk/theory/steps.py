@@ -32,8 +32,8 @@ def step(
 ) -> Step:
     """Return drift and variance of ln z for one layer that reads `width` units, at gain 1.
 
-    exact: closed forms for linear and ReLU (eq. 10-16 to all orders), quadrature for the others, to about 1e-10.
-    paper: as printed, for linear and ReLU; eq. 13's variance is that of the log-norm, a quarter of ln z's.
+    exact: closed forms for linear and ReLU (eq. 11-17 to all orders), quadrature for the others, to about 1e-10.
+    paper: as printed, for linear and ReLU; eq. 14's variance is that of the log-norm, a quarter of ln z's.
     `q` is the variance of the pre-activations; the step of a neutral activation does not depend on it.
     With orthogonal weights and an activation that is not neutral, the pre-activations are taken as independent,
     which leaves a relative error of order 1 / width. `width_out` is the layer's own width where it is not `width`:
@@ -97,8 +97,8 @@ def _printed(f: Activation, n: int, weights: str) -> Step:
     if weights != "gaussian" or f.name not in ("linear", "relu"):
         raise ValueError(f"step: the paper prints no formula for {f} with {weights} weights; use formula='exact'")
     if f.name == "linear":
-        return Step(-1 / n, 1 / (2 * n))  # eq. 11 and 13
-    return Step(-math.log(2) - 2.4 / (max(n, 6) - 2.4), 5 / (max(n, 6) - 4))  # eq. 15 and 16
+        return Step(-1 / n, 1 / (2 * n))  # eq. 12 and 14
+    return Step(-math.log(2) - 2.4 / (max(n, 6) - 2.4), 5 / (max(n, 6) - 4))  # eq. 16 and 17
 
 
 @lru_cache(maxsize=1024)

@@ -56,6 +56,11 @@ class State:
     history: list[Epoch] = field(default_factory=list)
 
 
+def checkpoint_path(folder: Path, identity: str) -> Path:
+    """Return where the checkpoint of a run lies."""
+    return folder / f"{identity}.safetensors"
+
+
 def save_state(path: Path, identity: str, state: State) -> None:
     """Write the state there; what stood there before stays until the new one is complete."""
     tensors = {f"weights.{place}": each for place, each in enumerate(state.weights)}

@@ -18,8 +18,8 @@ from typing import Any
 from gradwalk.data import Dataset
 from gradwalk.files import write_atomic
 from gradwalk.nets.export import save_network, sequential
-from gradwalk.train.checkpoint import Epoch, save_state
-from gradwalk.train.part import Outcome, checkpoint_path
+from gradwalk.train.checkpoint import Epoch, checkpoint_path, save_state
+from gradwalk.train.part import Outcome
 from gradwalk.train.run import Run
 from gradwalk.versions import machine, versions
 

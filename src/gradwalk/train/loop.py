@@ -23,8 +23,8 @@ from gradwalk.nets.initial import PEERS, initial_weights
 from gradwalk.nets.memory import stack_bytes
 from gradwalk.nets.peers import Layer, peer_layers
 from gradwalk.nets.widths import layer_flops
-from gradwalk.train.checkpoint import Epoch, State, load_state
-from gradwalk.train.part import Event, Member, Outcome, Part, checkpoint_path
+from gradwalk.train.checkpoint import Epoch, State, checkpoint_path, load_state
+from gradwalk.train.part import Event, Member, Outcome, Part
 from gradwalk.train.run import Run
 
 _POLL = 0.1  # seconds between two looks at the workers

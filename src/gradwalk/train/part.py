@@ -14,7 +14,7 @@ import torch
 from gradwalk.data import Dataset, Examples
 from gradwalk.nets.losses import CrossEntropy, SquaredError
 from gradwalk.nets.stack import Stack
-from gradwalk.train.checkpoint import Epoch, State, save_state
+from gradwalk.train.checkpoint import Epoch, State, checkpoint_path, save_state
 from gradwalk.train.run import Run
 
 Event = Callable[[Any], Any]  # calls a method of the Watcher it is given
@@ -229,11 +229,6 @@ class Part:
 def _stacked(members: Sequence[Member]) -> Iterator[tuple[list[torch.Tensor], list[torch.Tensor]]]:
     for together in zip(*(member.layers for member in members), strict=True):
         yield [weight for weight, _ in together], [bias for _, bias in together]
-
-
-def checkpoint_path(folder: Path, identity: str) -> Path:
-    """Return where the checkpoint of a run lies."""
-    return folder / f"{identity}.safetensors"
 
 
 def _is_done(member: Member) -> bool:

@@ -1,4 +1,4 @@
-"""Learning rates exponential in depth, from lambda_in at the input to lambda_out at the output (eq. 18 to 21)."""
+"""Learning rates exponential in depth, from lambda_in at the input to lambda_out at the output (eq. 19 to 22)."""
 
 import math
 
@@ -12,7 +12,7 @@ def depth_rates(depth: int, rate_in: float, rate_out: float, deepest: int | None
     """Return the learning rate of each layer, input first.
 
     tau = (D_max - 1) / (ln lambda_out - ln lambda_in), alpha = exp(ln lambda_in + D_max / tau),
-    gamma_d = alpha exp(-(D_max - d + 1) / tau) and lambda_{D-d} = gamma_{D_max-d} (eq. 18 to 21), where D_max is
+    gamma_d = alpha exp(-(D_max - d + 1) / tau) and lambda_{D-d} = gamma_{D_max-d} (eq. 19 to 22), where D_max is
     `deepest`, the greatest depth that is compared (here: the network's own, if not given). The last layer always gets
     `rate_out`; the first gets gamma_{D_max-D+1} (not lambda_{D_max-D} as printed: erratum E5), which is `rate_in`
     for the deepest network. Equal rates are the constant case.
@@ -24,8 +24,8 @@ def depth_rates(depth: int, rate_in: float, rate_out: float, deepest: int | None
     rate_in = checks.positive("depth_rates", "rate_in", rate_in)
     rate_out = checks.positive("depth_rates", "rate_out", rate_out)
     most = depth if deepest is None else checks.whole("depth_rates", "deepest", deepest, least=depth)
-    slope = (math.log(rate_out) - math.log(rate_in)) / (most - 1)  # 1 / tau, eq. 18: 0 for equal rates
-    alpha = math.exp(math.log(rate_in) + most * slope)  # eq. 19
-    layers = np.arange(most - depth + 1, most + 1)  # d of gamma_d, eq. 21
-    rates: Array = alpha * np.exp(-(most - layers + 1) * slope)  # eq. 20
+    slope = (math.log(rate_out) - math.log(rate_in)) / (most - 1)  # 1 / tau, eq. 19: 0 for equal rates
+    alpha = math.exp(math.log(rate_in) + most * slope)  # eq. 20
+    layers = np.arange(most - depth + 1, most + 1)  # d of gamma_d, eq. 22
+    rates: Array = alpha * np.exp(-(most - layers + 1) * slope)  # eq. 21
     return rates

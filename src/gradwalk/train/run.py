@@ -41,7 +41,7 @@ class Run(BaseModel):
 
     data: str = "mnist"
     examples: int | None = Field(None, ge=1)
-    scale: Literal["dimension", "global", "none"] = "dimension"
+    scaling: Literal["dimension", "global", "none"] = "dimension"
     task: Literal["classify", "reconstruct"] = "classify"
     activation: str = "tanh"
     weights: str = "gaussian"
@@ -153,7 +153,7 @@ class Run(BaseModel):
     def stacks_with(self) -> tuple[Any, ...]:
         """Return what must be equal for runs to train in one stack: architecture, data and minibatches."""
         return (
-            *(self.data, self.examples, self.scale, self.task),
+            *(self.data, self.examples, self.scaling, self.task),
             *(self.activation, self.depth, self.params, self.width, self.batch, self.data_seed),
         )
 

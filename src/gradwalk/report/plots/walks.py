@@ -50,7 +50,7 @@ def _variance(table: Table) -> Panel:
     traces = [
         band(x, variance - 2 * error, variance + 2 * error, "± 2 standard errors"),
         line(x, variance, BLUE, name="variance of the walks", hovertemplate="d = %{x}: %{y:.4f}<extra></extra>"),
-        line(x[ends], table["printed"][ends], RED, name="d / (2N), eq. 13", dash="dash"),
+        line(x[ends], table["printed"][ends], RED, name="d / (2N), eq. 14", dash="dash"),
         line(x[ends], table["exact"][ends], INK, name="exact", dash="dot"),
     ]
     return panel("Their variance grows linearly", traces, _X, {"title": {"text": "variance of the log-norm"}})
