@@ -115,7 +115,7 @@ def test_a_reconstruction_has_an_error_and_no_mistakes() -> None:
 def test_a_gain_that_was_left_to_us_is_told() -> None:
     shown = by_run(result([5], depth=4, activation="relu"))
     run = result([], depth=4, activation="relu").run
-    assert shown["gain"][0] == run.gains(run.architecture(next(iter(LOADED.values()))).widths).between > 1.4
+    assert shown["gain"][0] == run.gains(run.architecture(next(iter(LOADED.values()))).widths).gain > 1.4
 
 
 def test_a_row_an_epoch_ends_where_the_run_diverged() -> None:

@@ -70,7 +70,7 @@ def test_64_relu_layers_stay_at_chance_at_gain_1(digits):
 
 def test_an_autoencoder_of_16_layers_learns_to_reconstruct():
     digits = data_sets.load("digits", scaling="global")
-    settings = {"data": "digits", "scale": "global", "task": "reconstruct", "depth": 16, "params": 5e4}
+    settings = {"data": "digits", "scaling": "global", "task": "reconstruct", "depth": 16, "params": 5e4}
     (found,) = train([Run(**settings, gain=1.1, rate_in=1.0, rate_out=1.0, epochs=40)], digits)
     constant = digits.train.frames.var(axis=0).mean()  # the error of the mean image, whatever the input
     assert found.last.train_loss < 0.3 * constant

@@ -39,6 +39,8 @@ def train(
     rate_out: Annotated[str | None, typer.Option(help=f"Of the last layer, if another. {_LIST}")] = None,
     deepest: Annotated[int | None, typer.Option(help="D_max of the schedule of rates; left out, the depth.")] = None,
     bias_rate: Annotated[float, typer.Option(help="Of the biases, over the weights'; 0 freezes them.")] = 1.0,
+    optimizer: Annotated[str, typer.Option(help="How gradients become updates: sgd.")] = "sgd",
+    weight_decay: Annotated[float, typer.Option(help="Weight decay, per unit of learning rate.")] = 0.0,
     decay: Annotated[float, typer.Option(help="Of all rates, after each epoch.")] = 0.995,
     batch: Annotated[int, typer.Option(help="Examples in a minibatch.")] = 100,
     clip: Annotated[float, typer.Option(help="Greatest norm of the gradient; 0: any.")] = 10.0,

@@ -104,7 +104,7 @@ def draw(outcomes: Sequence[Outcome], data: Dataset, path: Path) -> None:
 
 def _cells(outcome: Outcome, data: Dataset, classify: bool) -> list[str]:
     run, last = outcome.run, outcome.last
-    gain = run.weights if run.weights in PEERS else f"{run.gains(run.architecture(data).widths).between:.4g}"
+    gain = run.weights if run.weights in PEERS else f"{run.gains(run.architecture(data).widths).gain:.4g}"
     told = [gain, _rates(run), str(run.seed)]
     told.append(str(len(outcome.epochs)) if outcome.diverged is None else f"diverged in {outcome.diverged}")
     if last is None:

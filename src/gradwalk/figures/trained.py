@@ -127,7 +127,7 @@ def _known(found: Sequence[Result], loaded: Mapping[tuple[Any, ...], Dataset]) -
         widths = run.architecture(data).widths
         settings["params"] = _number(run.params)
         if run.gain is None:
-            settings["gain"] = np.nan if run.weights in PEERS else run.gains(widths).between
+            settings["gain"] = np.nan if run.weights in PEERS else run.gains(widths).gain
         facts = {"data": data.name, "train_examples": len(data.train), "test_examples": len(data.test)}
         more = {"width": max(widths[1:-1]), "constant_error": constant[data_key(run), run.task]}
         known[run] = facts | settings | more

@@ -17,15 +17,15 @@ SCHEMES = (*checks.WEIGHTS, *PEERS)
 
 
 class Gains(NamedTuple):
-    """The paper's three tunable numbers: of the first layer (g_1), of the layers between (g), of the last (g_D)."""
+    """The gains of the first layer (the paper's g_1), of the layers between (g) and of the last (g_D)."""
 
-    first: float
-    between: float
-    last: float
+    gain_in: float
+    gain: float
+    gain_out: float
 
     def layers(self, depth: int) -> list[float]:
         """Return the gain of each layer, input first."""
-        return [self.first, *[self.between] * (depth - 2), self.last]
+        return [self.gain_in, *[self.gain] * (depth - 2), self.gain_out]
 
 
 def default_gains(
@@ -37,7 +37,7 @@ def default_gains(
     the gradient walks over, from the last hidden layer down to the first, as if all of them had this activation.
 
     >>> from gradwalk.activations import activation
-    >>> default_gains(activation("relu"), (784, 100, 100, 100, 10)).between
+    >>> default_gains(activation("relu"), (784, 100, 100, 100, 10)).gain
     1.43230
     """
     if gain is None:

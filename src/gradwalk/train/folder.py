@@ -31,7 +31,7 @@ class TrainingFolder:
 
     def __init__(self, path: Path, runs: Sequence[Run]) -> None:
         self.path, self.runs = path, list(runs)
-        asked = {"runs": [run.settings() for run in runs]}
+        asked = {"runs": [run.model_dump() for run in runs]}
         config = path / "config.json"
         if config.exists():
             if _read(config) != asked:

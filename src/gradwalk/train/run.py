@@ -55,6 +55,8 @@ class Run(BaseModel):
     rate_out: Positive = 0.01
     deepest: int | None = None
     bias_rate: float = Field(1.0, ge=0, allow_inf_nan=False)
+    optimizer: str = "sgd"
+    weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False)
     decay: float = Field(0.995, gt=0, le=1)
     batch: int = Field(100, ge=1)
     clip: Positive | None = 10.0
@@ -90,6 +92,11 @@ class Run(BaseModel):
     @classmethod
     def _known_weights(cls, name: str) -> str:
         return checks.one_of("run", "weights", name, SCHEMES)
+
+    @field_validator("optimizer")
+    @classmethod
+    def _known_optimizer(cls, text: str) -> str:
+        return checks.one_of("run", "optimizer", text, ("sgd",))
 
     @field_validator("activation")
     @classmethod
@@ -134,20 +141,16 @@ class Run(BaseModel):
         """Return g_1, g and g_D, the unbiased gain where none is given; the weights of `PEERS` have none."""
         if self.weights in PEERS:
             raise ValueError(f"run: weights={self.weights!r} have a scale of their own and no gain")
-        found = default_gains(activations.activation(self.activation), widths, self.weights, self.gain)
-        return Gains(self.gain_in, found.between, self.gain_out or found.between)
+        unbiased = default_gains(activations.activation(self.activation), widths, self.weights, self.gain)
+        return Gains(self.gain_in, unbiased.gain, self.gain_out or unbiased.gain)
 
     def rates(self) -> Any:
         """Return the learning rate of each layer in the first epoch, input first."""
         return depth_rates(self.depth, self.rate_in, self.rate_out, self.deepest)
 
-    def settings(self) -> dict[str, Any]:
-        """Return all settings but a width that is not given: stores and folders from before it keep their meaning."""
-        return self.model_dump(exclude={"width"} if self.width is None else None)
-
     def identity(self, data: Dataset) -> str:
         """Return a digest of all that determines the result, the data's content included."""
-        facts = self.settings() | {"data": data.digest}
+        facts = self.model_dump() | {"data": data.digest}
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:20]
 
     def stacks_with(self) -> tuple[Any, ...]:
