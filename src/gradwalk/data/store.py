@@ -31,6 +31,14 @@ def where() -> Path:
     return folder
 
 
+def existing(folder: str | Path) -> Path:
+    """Return the folder as a path, or raise FileNotFoundError if it does not exist."""
+    path = Path(folder).expanduser()
+    if not path.exists():
+        raise FileNotFoundError(f"data: folder must exist, got folder={str(folder)!r}")
+    return path
+
+
 def converted(name: str) -> Path:
     """Return where the converted data set of that name lies, or would lie."""
     return where() / "converted" / f"{name}.safetensors"

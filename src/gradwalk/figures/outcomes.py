@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradwalk.activations import Array
+from gradwalk.data import title
 from gradwalk.figures.table import Table
 
 Line = tuple[str, str]
 Mask = NDArray[np.bool_]
 
-TITLES = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"}
 NEAR_ZERO = 0.01  # a share of mistakes that we call near zero
 
 
@@ -111,8 +111,7 @@ def example_count(table: Table) -> float | None:
 
 def data_title(table: Table) -> str:
     """Return the name of the data as it is written in a title."""
-    name = str(table["data"][0])
-    return TITLES.get(name, name)
+    return title(str(table["data"][0]))
 
 
 def overview(table: Table, paper: str) -> list[Line]:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:  # the tables need no torch, so that a figure redraws without 
     from gradwalk.train import Epoch, Run
 
 SCALES = ("smoke", "quick", "laptop", "paper")
-STAND_IN = {"mnist": "digits"}  # what is trained on where the other cannot be had
 
 _SETTINGS = ("task", "activation", "weights", "depth", "params", "gain", "rate_in", "rate_out", "seed")
 
@@ -41,16 +40,17 @@ def possible(spec: Spec) -> tuple[Spec, str | None]:
 
     Data that have no stand-in (TIMIT) are asked for by a FileNotFoundError that says how to get them.
     """
-    from gradwalk.data import load
+    from gradwalk.data import DATASETS, load
 
     for name in dict.fromkeys(run.data for run in spec.runs()):
         try:
             load(name, scaling="none")
         except FileNotFoundError as error:
-            if name not in STAND_IN:
+            stand_in = DATASETS[name].stand_in
+            if stand_in is None:
                 raise
-            said = f"{name} cannot be had, {STAND_IN[name]} take its place ({error})"
-            return spec.override(_stand_in(spec, STAND_IN[name])), said
+            said = f"{name} cannot be had, {stand_in} take its place ({error})"
+            return spec.override(_stand_in(spec, stand_in)), said
     return spec, None
 
 

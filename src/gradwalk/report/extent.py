@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gradwalk.data import full_size, title
 from gradwalk.figures import TRAINED
 from gradwalk.figures.table import Table
 from gradwalk.figures.trained import spec_text
 
 MNIST, TIMIT = "mnist", "TIMIT"
-NAMES = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"}
-PAPERS_EXAMPLES = {MNIST: 60_000}  # of TIMIT the paper does not say
 PAPERS_EPOCHS = 500
 
 # A trained table with less than this tells that the code runs, and nothing about a claim.
@@ -43,7 +42,7 @@ class Extent:
     def too_little(self, *data: str) -> str | None:
         """Return in words why this says nothing about a claim on such data, None where it may."""
         if self.data not in data:
-            return f"trained on {called(self.data)}, not on {' or '.join(map(called, data))}"
+            return f"trained on {title(self.data)}, not on {' or '.join(map(title, data))}"
         if self.examples < LEAST_EXAMPLES:
             return f"only {self.examples:,.0f} examples"
         if self.epochs < LEAST_EPOCHS:
@@ -59,24 +58,15 @@ def reduced(name: str, table: Table) -> str:
     if name not in TRAINED:
         return ""
     found, paper = Extent.of(table), tomllib.loads(spec_text(name, "paper"))
-    whole = PAPERS_EXAMPLES.get(found.data, np.inf if found.data == "digits" else found.examples)
+    whole = full_size(found.data)
     less = []
-    if found.examples < whole < np.inf:
+    if whole is not None and found.examples < whole:
         less.append(f"{found.examples:,.0f} of {whole:,.0f} examples")
     if found.epochs < paper["epochs"]:
         less.append(f"{found.epochs:.0f} of {paper['epochs']} epochs")
     if found.params < paper["params"]:
         less.append(f"{_power(found.params)} of {_power(paper['params'])} parameters")
     return ", ".join(less)
-
-
-def called(data: str) -> str:
-    """Return the name of a data set as people write it.
-
-    >>> called("mnist"), called("TIMIT sample")
-    ('MNIST', 'TIMIT sample')
-    """
-    return NAMES.get(data, data)
 
 
 def _power(number: float) -> str:

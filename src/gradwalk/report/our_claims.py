@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from gradwalk.data import title
 from gradwalk.figures.initialisers import ACTIVATIONS, PEERS, WALKS, Contest, contests, lower_from, told
 from gradwalk.figures.table import Table
-from gradwalk.report.extent import LEAST_EXAMPLES, MNIST, Extent, called
+from gradwalk.report.extent import LEAST_EXAMPLES, MNIST, Extent
 from gradwalk.report.finding import Finding, Tables, graded, judged, not_run
 
 DEEP = 256  # layers that must have been trained for a verdict
@@ -30,7 +31,7 @@ def _lacking(table: Table) -> str | None:
     """Why the table says nothing about the claim, None where it does."""
     found, missing = Extent.of(table), set(WALKS | PEERS) - set(table["weights"].tolist())
     if found.data != MNIST:
-        return f"trained on {called(found.data)}, not on {called(MNIST)}"
+        return f"trained on {title(found.data)}, not on {title(MNIST)}"
     if found.examples < LEAST_EXAMPLES:
         return f"only {found.examples:,.0f} examples"
     if table["depth"].max() < DEEP:

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from gradwalk import __version__, figures
+from gradwalk.data import title as data_title
 from gradwalk.figures import table as tables_of
 from gradwalk.figures.table import Table
 from gradwalk.files import write_atomic
 from gradwalk.report.claims import Claim, findings, our_findings
 from gradwalk.report.errata import LAYERS, distances, errata
 from gradwalk.report.explorer import fragment
-from gradwalk.report.extent import Extent, called, reduced
+from gradwalk.report.extent import Extent, reduced
 from gradwalk.report.finding import NOT_RUN, VERDICTS, Finding, Tables, title
 from gradwalk.report.plots import panels
 from gradwalk.report.plots.frame import Panel
@@ -139,7 +140,7 @@ def _here(name: str, table: Table) -> str:
         return ""
     found = Extent.of(table)
     epochs = "1 epoch" if found.epochs == 1 else f"{found.epochs:.0f} epochs"
-    return f"Here: {called(found.data)}, {found.examples:,.0f} examples, {epochs}."
+    return f"Here: {data_title(found.data)}, {found.examples:,.0f} examples, {epochs}."
 
 
 def _template() -> Any:

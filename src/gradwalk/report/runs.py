@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gradwalk.data import full_size, title
 from gradwalk.figures import OURS, SIMULATED
 from gradwalk.figures.outcomes import unique
 from gradwalk.figures.table import Column, Table
-from gradwalk.report.extent import PAPERS_EXAMPLES, Extent, called, reduced
+from gradwalk.report.extent import Extent, reduced
 from gradwalk.words import duration
 
 Line = tuple[str, str]
@@ -55,10 +56,10 @@ def _trained(name: str, table: Table) -> list[Line]:
 
 def _data(table: Table, found: Extent) -> str:
     held = float(table["test_examples"].max())
-    whole = PAPERS_EXAMPLES.get(found.data)
+    whole = full_size(found.data)
     of = f" of {whole:,}" if whole and found.examples < whole else ""
     note = table.made.get("note", "")
-    return f"{called(found.data)}: {found.examples:,.0f}{of} to train on, {held:,.0f} held out" + (
+    return f"{title(found.data)}: {found.examples:,.0f}{of} to train on, {held:,.0f} held out" + (
         f". {note}" if note else ""
     )
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradwalk.data import full_size
 from gradwalk.figures import fig3, fig4a, fig4c
 from gradwalk.figures.fig3 import PAPERS_BEST
 from gradwalk.figures.outcomes import (
@@ -27,7 +28,7 @@ from gradwalk.figures.outcomes import (
     unique,
 )
 from gradwalk.figures.table import Table
-from gradwalk.report.extent import MNIST, PAPERS_EPOCHS, PAPERS_EXAMPLES, TIMIT, Extent
+from gradwalk.report.extent import MNIST, PAPERS_EPOCHS, TIMIT, Extent
 from gradwalk.report.finding import (
     FAILS,
     HOLDS,
@@ -147,8 +148,8 @@ def a_thousand_layers_learn(tables: Tables) -> Finding:
     )
     lacking = extent.too_little(MNIST)
     mistakes = fewest.get("gaussian", np.inf)
-    if extent.examples < PAPERS_EXAMPLES[MNIST]:
-        lacking = lacking or f"{PAPERS_EXAMPLES[MNIST]:,} examples are needed"
+    if extent.examples < (whole := full_size(MNIST) or 0):
+        lacking = lacking or f"{whole:,} examples are needed"
     if found["depth"] < 1000 or not PAPERS_WIDTH[0] <= found["width"] <= PAPERS_WIDTH[1]:
         lacking = lacking or "D = 1000 and N = 249 are needed"
     if mistakes > TWICE_THAT and extent.epochs < PAPERS_EPOCHS:

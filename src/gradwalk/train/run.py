@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from gradwalk import activations, checks
-from gradwalk.data import NAMES as DATA
-from gradwalk.data import Dataset
+from gradwalk.data import DATASETS, Dataset, Scaling
 from gradwalk.nets.initial import PEERS, SCHEMES, Gains, default_gains
 from gradwalk.nets.widths import autoencoder_widths, classifier_widths
 from gradwalk.train.rates import depth_rates
@@ -41,7 +40,7 @@ class Run(BaseModel):
 
     data: str = "mnist"
     examples: int | None = Field(None, ge=1)
-    scaling: Literal["dimension", "global", "none"] = "dimension"
+    scaling: Scaling = "dimension"
     task: Literal["classify", "reconstruct"] = "classify"
     activation: str = "tanh"
     weights: str = "gaussian"
@@ -86,7 +85,7 @@ class Run(BaseModel):
     @field_validator("data")
     @classmethod
     def _known_data(cls, name: str) -> str:
-        return checks.one_of("run", "data", name, DATA)
+        return DATASETS.find(name, "run").name
 
     @field_validator("weights")
     @classmethod

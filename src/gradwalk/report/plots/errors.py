@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from gradwalk.data import title as data_title
 from gradwalk.figures import fig3
 from gradwalk.figures.error_axis import Levels, levels
 from gradwalk.figures.outcomes import averages, best, example_count, finished, groups, percent, select, unique
 from gradwalk.figures.table import Table
-from gradwalk.report.extent import called
 from gradwalk.report.plots.frame import (
     BAND,
     INK,
@@ -72,7 +72,7 @@ def depth_panels(table: Table) -> list[Panel]:
     constant = float(shown["constant_error"][0])
     y_axis = error_axis(points["train_error"], lines, examples, constant)
     some = (points["diverged"] > 0) & (points["diverged"] < points["runs"])
-    title = f"{called(str(shown['data'][0]))}, mean over g = {gains}" + (
+    title = f"{data_title(str(shown['data'][0]))}, mean over g = {gains}" + (
         "; hollow: some g diverged" if some.any() else ""
     )
     return [panel(title, traces, depth_axis(depths), y_axis, wide=True, **_legends(), **error_levels(lines, constant))]
@@ -99,7 +99,7 @@ def epoch_panels(table: Table) -> list[Panel]:
             for kind in kinds
         ]
     depth, width = shown["depth"].max(), shown["width"].max()
-    title = f"{called(str(shown['data'][0]))}, D = {depth:.0f}, N = {width:.0f}, error by epoch"
+    title = f"{data_title(str(shown['data'][0]))}, D = {depth:.0f}, N = {width:.0f}, error by epoch"
     constant = float(shown["constant_error"][0])
     x_axis = {"title": {"text": "epoch"}, "dtick": max(1, round(np.nanmax(shown["epoch"]) / 10))}
     y_axis = error_axis(shown["train_error"], lines, example_count(shown), constant)
