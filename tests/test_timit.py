@@ -379,7 +379,7 @@ def test_without_a_corpus_the_sentence_says_what_to_do(cache: Path) -> None:
             FileNotFoundError, match=r"^data: TIMIT is not in .*LDC93S1.*timit_sample.*digits"
         ) as caught:
             attempt("timit")
-        assert "`gradwalk data fetch timit --from FOLDER`" in str(told.value)
+        assert "`gradwalk data fetch timit --from FOLDER`" in str(caught.value)
     assert not cache.exists()
 
 
