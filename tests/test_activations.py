@@ -1,4 +1,4 @@
-"""Each f' is the derivative of its f, names are found as users write them, and users bring their own."""
+"""Each f' is the derivative of its f, names are understood as users write them, and users register their own."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ LISTED = [
 ]
 
 
-def test_all_of_the_listed_activations_are_there():
+def test_all_listed_activations_exist():
     assert set(LISTED) <= set(names())
 
 
@@ -71,31 +71,33 @@ def test_tail_of_tanh_does_not_underflow_where_one_minus_square_would():
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("tahn", "did you mean 'tanh'"),
         ("Gelo", "did you mean 'gelu'"),
         ("xyzzy", "known are"),
         ("relu(2)", "takes no parameter"),
         ("leaky_relu(steep)", "must be a number"),
-        ("leaky_relu(nan)", "positive and finite"),
-        ("relu)(", "write a name"),
-        ("", "write a name"),
+        ("leaky_relu(nan)", "must be finite"),
+        ("elu(-1)", "must be positive and finite"),
+        ("gelu*much", "the scale in 'gelu*much' must be a number"),
+        ("relu)(", "must be a name"),
+        ("", "must be a name"),
     ],
 )
-def test_wrong_names_get_one_sentence_with_help(name, said):
+def test_wrong_names_get_one_sentence_with_help(name, message):
     with pytest.raises(ValueError, match="activation: ") as error:
         gw.activation(name)
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_something_that_is_no_name_is_a_type_error():
-    with pytest.raises(TypeError, match="a name or an Activation is needed, got 3"):
+def test_anything_but_a_name_or_an_activation_is_a_type_error():
+    with pytest.raises(TypeError, match=r"activation: must be a name or a gradwalk.Activation, got 3"):
         gw.activation(3)
 
 
-def test_registered_activation_works_by_name_and_its_derivative_is_found():
+def test_a_registered_activation_is_known_by_name_and_its_derivative_is_computed():
     gw.register("half_tanh", lambda a: np.tanh(a / 2))
     a = np.linspace(-2, 2, 9)
     np.testing.assert_allclose(gw.activation("half_tanh").derivative(a), 0.5 / np.cosh(a / 2) ** 2, rtol=1e-12)
@@ -103,18 +105,18 @@ def test_registered_activation_works_by_name_and_its_derivative_is_found():
 
 
 @pytest.mark.parametrize(
-    ("name", "f", "derivative", "said"),
+    ("name", "f", "derivative", "message"),
     [
         ("tanh", np.tanh, None, "must be new"),
         ("wrong", np.tanh, np.cos, "the derivative of 'wrong'"),
         ("kinked", np.abs, None, "the derivative of 'kinked'"),
-        ("scalar", np.sum, np.cos, "must return one value"),
+        ("scalar", np.sum, np.cos, "must return an array of the shape"),
         ("broken", lambda a: a.nonsense, np.cos, "cannot be evaluated"),
         ("nan", lambda a: np.full_like(a, np.nan), np.ones_like, "the derivative of 'nan'"),
     ],
 )
-def test_registering_something_wrong_is_refused(name, f, derivative, said):
-    with pytest.raises(ValueError, match=said):
+def test_an_invalid_registration_is_refused(name, f, derivative, message):
+    with pytest.raises(ValueError, match=message):
         gw.register(name, f, derivative)
 
 
@@ -124,3 +126,28 @@ def test_scaled_activation_keeps_the_slope_and_moves_the_kinks():
     np.testing.assert_allclose(scaled.f(np.array([0.1, 1.0])), [0.1, 0.25])
     with pytest.raises(ValueError, match="scale must be positive"):
         scaled.scaled(0.0)
+
+
+@pytest.mark.parametrize("value", [0.123456789012, 1e-7, 2.0])
+def test_the_name_of_a_member_keeps_its_parameter_exactly(value):
+    f = gw.activation(f"leaky_relu({value!r})")
+    assert f.parameter == value
+    assert gw.activation(f.name) is f
+
+
+def test_every_spelling_and_scale_of_an_activation_is_one_object():
+    assert gw.activation("gelu*100") is gw.activation("GELU").scaled(100)
+    assert gw.activation("leaky_relu") is gw.activation("LeakyReLU(negative_slope=0.01)")
+
+
+def test_registering_a_name_again_replaces_the_activation():
+    first = gw.register("replaced", np.tanh)
+    second = gw.register("replaced", np.sin)
+    assert gw.activation("replaced") is second
+    assert first != second
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax", "keras"])
+def test_a_counterpart_that_cannot_be_called_is_refused(framework):
+    with pytest.raises(TypeError, match=f"register: {framework} must be a class or a function"):
+        gw.register("uncalled", np.tanh, **{framework: "tanh"})

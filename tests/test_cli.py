@@ -194,7 +194,7 @@ def test_every_example_in_the_help_runs(tmp_path: Path, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ("gain rellu --width 3", "activation: unknown activation 'rellu'; did you mean 'relu'?"),
+        ("gain rellu --width 3", "activation: there is no activation 'rellu'; did you mean 'relu'?"),
         ("gain relu --width 0", "gain: width must be at least 1, got width=0"),
         ("gain relu --width ten", "--width: one whole number, or several with commas between, got 'ten'"),
         ("gain tanh --width 10", "gain: the gain of tanh depends on depth, which is missing; pass depth="),

@@ -1,5 +1,6 @@
 """One contract for the initialisers of torch, JAX and Keras, and what each framework asks besides."""
 
+import functools
 import math
 import os
 import random
@@ -14,6 +15,7 @@ import pytest
 from scipy import stats
 
 import gradwalk
+from gradwalk import activations
 
 # Keras turns its variables into arrays the way NumPy 1 asked for.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning")
@@ -144,7 +146,7 @@ def test_depth_sets_the_gain_of_tanh(framework):
 @pytest.mark.parametrize(
     ("shape", "options", "says"),
     [
-        ((4, 3), {"activation": "rleu"}, "unknown activation 'rleu'; did you mean 'relu'"),
+        ((4, 3), {"activation": "rleu"}, "there is no activation 'rleu'; did you mean 'relu'"),
         ((4, 3), {"activation": "tanh"}, "pass depth="),
         ((4, 3), {"activation": "tanh", "depth": 0}, "depth must be at least 1, got depth=0"),
         ((4, 3), {"weights": "uniform"}, 'weights must be "gaussian" or "orthogonal", got weights=\'uniform\''),
@@ -269,7 +271,7 @@ def test_jax_orthogonal_weights_are_those_of_jax_itself(jax):
         ((0, 3), {}, r"fan-in must be at least 1, got shape=\(0, 3\)"),
         ((4, 3), {"in_axis": 1}, "must name different axes"),
         ((4, 3), {"in_axis": 4}, "must name different axes"),
-        ((4, 3), {"dtype": "int32"}, "dtype must be a real floating type, got dtype=int32"),
+        ((4, 3), {"dtype": "int32"}, "dtype must be a real floating-point type, got dtype=int32"),
     ],
 )
 def test_jax_refuses_bad_shapes_in_one_sentence(jax, shape, options, says):
@@ -421,20 +423,74 @@ def test_keras_names_mean_what_they_mean_in_keras(keras):
             np.testing.assert_allclose(ours, keras.ops.convert_to_numpy(function(keras.ops.array(x))), atol=2e-6)
 
 
-def test_keras_says_what_it_cannot_save_or_take(keras):
+def test_keras_refuses_what_it_cannot_save_or_understand(keras):
     from gradwalk.keras import RandomWalk
 
     custom = gradwalk.Activation("cube", lambda a: a**3, lambda a: 3 * a**2)
-    with pytest.raises(TypeError, match=r"a gradwalk.Activation cannot be saved; .* got 'cube'"):
+    with pytest.raises(TypeError, match=r"not registered cannot be saved; .* got 'cube'"):
         RandomWalk(custom, gain=1.0).get_config()
-    with pytest.raises(TypeError, match=r"one of keras.activations, got"):
+    with pytest.raises(TypeError, match=r"RandomWalk: activation must be a name, a function that gradwalk knows"):
         RandomWalk(lambda a: a)
     with pytest.raises(TypeError, match="seed must be an int or a"):
         RandomWalk(seed=1.5)
     with pytest.raises(ValueError, match=r"fan-in of at least 1, got shape=\(0, 3\)"):
         RandomWalk()((0, 3))
-    with pytest.raises(ValueError, match="dtype must be a floating type, got dtype=int32"):
+    with pytest.raises(ValueError, match="dtype must be a floating-point type, got dtype=int32"):
         RandomWalk()((4, 3), "int32")
+
+
+# Activations as functions of the frameworks.
+
+
+def jax_functions(jax):
+    names = {"soft_sign": "softsign", "identity": "linear", "leaky_relu": "leaky_relu(0.01)"}
+    same = ("relu", "tanh", "sigmoid", "softplus", "elu", "selu", "gelu", "silu", "mish", "hard_tanh")
+    known = [*names, *same, "swish"]
+    return {getattr(jax.nn, name): names.get(name, name) for name in known} | {jax.numpy.sin: "sin"}
+
+
+def test_jax_functions_are_known_and_compute_what_their_counterpart_computes(jax):
+    x = np.linspace(-3, 3, 25)
+    for function, name in jax_functions(jax).items():
+        f = activations.in_framework(function, "jax")
+        assert f is gradwalk.activation(name)
+        np.testing.assert_allclose(f.f(x), function(jax.numpy.asarray(x)), atol=1e-3)  # jax.nn.gelu has the tanh form
+
+
+def test_jax_takes_functions_with_their_parameter(jax):
+    from gradwalk.jax import random_walk
+
+    key = jax.random.key(0)
+    steep = functools.partial(jax.nn.leaky_relu, negative_slope=0.5)
+    for given, name in ((jax.nn.relu, "relu"), (steep, "leaky_relu(0.5)")):
+        np.testing.assert_array_equal(random_walk(given)(key, (40, 30)), random_walk(name)(key, (40, 30)))
+    with pytest.raises(TypeError, match=r"random_walk: activation must be a name, a function that gradwalk knows"):
+        random_walk(jax.numpy.cos)
+
+
+def test_a_registered_activation_brings_its_function_of_jax(jax):
+    from gradwalk.jax import random_walk
+
+    def cubed(a):
+        return a + a**3 / 10
+
+    gradwalk.register("cubed_in_jax", lambda a: a + a**3 / 10, jax=cubed)
+    key = jax.random.key(0)
+    ours = random_walk(cubed, depth=3)(key, (40, 30))
+    np.testing.assert_array_equal(ours, random_walk("cubed_in_jax", depth=3)(key, (40, 30)))
+
+
+def test_a_registered_activation_brings_its_function_of_keras_and_is_saved_by_name(keras):
+    from gradwalk.keras import RandomWalk
+
+    def cubed(a):
+        return a + a**3 / 10
+
+    gradwalk.register("cubed_in_keras", lambda a: a + a**3 / 10, keras=cubed)
+    init = RandomWalk(cubed, depth=3, seed=1)
+    assert init.get_config()["activation"] == "cubed_in_keras"
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(init))
+    np.testing.assert_array_equal(*(keras.ops.convert_to_numpy(each((4, 3))) for each in (init, again)))
 
 
 # Without a framework.

@@ -12,9 +12,9 @@ from torch import nn  # noqa: E402
 from torch.nn.utils import parametrize  # noqa: E402
 
 import gradwalk.torch as gwt  # noqa: E402
+from gradwalk.torch.counterparts import counterpart_of_function  # noqa: E402
 from gradwalk.torch.path import Path  # noqa: E402
 from gradwalk.torch.standin import comes_through  # noqa: E402
-from gradwalk.torch.steady import counterpart_of_function  # noqa: E402
 
 # What a layer reads.
 

@@ -243,7 +243,7 @@ class TestRefusals:
             ({"depht": 4}, "train: there is no setting 'depht'"),
             ({"params": -1}, "train: params must be greater than 0, got params=-1"),
             ({"gain": math.nan}, "train: gain must be"),
-            ({"activation": "tahn"}, "activation: unknown activation 'tahn'; did you mean 'tanh'?"),
+            ({"activation": "tahn"}, "activation: there is no activation 'tahn'; did you mean 'tanh'?"),
             ({"data": "cifar"}, "there is no data set 'cifar'"),
             ({"depth": 8, "deepest": 4}, "train: deepest must be at least the depth 8, got deepest=4"),
             ({"epochs": 0}, "train: epochs must be greater than or equal to 1"),

@@ -1,4 +1,4 @@
-"""Random walk initialisation for JAX, in the manner of `jax.nn.initializers`."""
+"""Random walk initialisation for JAX, with the interface of `jax.nn.initializers`."""
 
 try:
     import jax as _jax  # noqa: F401

@@ -6,7 +6,6 @@ The file's header says how to build the module, so that `load_network` needs not
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -14,52 +13,8 @@ from safetensors.torch import save
 from torch import nn
 
 from gradwalk import files
-from gradwalk.activations import Activation, activation
-from gradwalk.nets.pointwise import through_numpy
-
-_MODULES: dict[str, type[nn.Module]] = {
-    "relu": nn.ReLU,
-    "tanh": nn.Tanh,
-    "sigmoid": nn.Sigmoid,
-    "softplus": nn.Softplus,
-    "elu": nn.ELU,
-    "selu": nn.SELU,
-    "gelu": nn.GELU,
-    "silu": nn.SiLU,
-    "mish": nn.Mish,
-    "softsign": nn.Softsign,
-    "hard_tanh": nn.Hardtanh,
-    "leaky_relu": nn.LeakyReLU,
-}
-
-
-class Elementwise(nn.Module):
-    """An activation for which torch has no module: erf, sin, and those that the user registered."""
-
-    def __init__(self, activation: Activation) -> None:
-        super().__init__()
-        self.activation = activation
-
-    def forward(self, a: torch.Tensor) -> torch.Tensor:
-        """Return f(a)."""
-        result: torch.Tensor = _Numpy.apply(a, self.activation)  # type: ignore[no-untyped-call]
-        return result
-
-    def __repr__(self) -> str:
-        return f"Elementwise({self.activation.name})"
-
-
-class _Numpy(torch.autograd.Function):
-    @staticmethod
-    def forward(context: Any, a: torch.Tensor, f: Activation) -> torch.Tensor:
-        context.save_for_backward(a)
-        context.f = f
-        return through_numpy(f.f, a.detach())
-
-    @staticmethod
-    def backward(context: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
-        (a,) = context.saved_tensors
-        return gradients[0] * through_numpy(context.f.derivative, a.detach()), None
+from gradwalk.activations import activation
+from gradwalk.torch import module_for
 
 
 def sequential(
@@ -109,13 +64,5 @@ def _skeleton(widths: Sequence[int], activations: Sequence[str]) -> nn.Sequentia
     for fan_in, fan_out, name in zip(widths[:-1], widths[1:], activations, strict=True):
         modules.append(nn.utils.skip_init(nn.Linear, fan_in, fan_out))  # type: ignore[no-untyped-call]
         if activation(name).name != "linear":
-            modules.append(_module(activation(name)))
+            modules.append(module_for(name))
     return nn.Sequential(*modules)
-
-
-def _module(f: Activation) -> nn.Module:
-    family, _, parameter = f.name.partition("(")
-    if family not in _MODULES:
-        return Elementwise(f)
-    kind = _MODULES[family]
-    return kind(float(parameter.rstrip(")"))) if parameter else kind()

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from gradwalk.activations import activation
-from gradwalk.nets.pointwise import through_numpy
+from gradwalk.torch.elementwise import through_numpy
 
 Layer = tuple[torch.Tensor, torch.Tensor]
 

@@ -7,7 +7,8 @@ Activation's own f and f' in NumPy: views of the same memory on a CPU, copies to
 import numpy as np
 import torch
 
-from gradwalk.activations import Activation, Function
+from gradwalk.activations import Activation
+from gradwalk.torch.elementwise import through_numpy
 
 _backward = torch.ops.aten
 
@@ -82,9 +83,3 @@ def pointwise(activation: Activation) -> Pointwise:
         if slope > 0:  # else the sign of h does not tell that of a
             return _LeakyRelu(slope)
     return _General(activation)
-
-
-def through_numpy(function: Function, a: torch.Tensor) -> torch.Tensor:
-    """Return a NumPy function of a tensor, on the tensor's device and in its precision."""
-    values = np.asarray(function(a.cpu().numpy()))
-    return torch.from_numpy(values).to(device=a.device, dtype=a.dtype)

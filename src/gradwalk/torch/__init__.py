@@ -10,6 +10,8 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("gradwalk.torch needs PyTorch: pip install 'gradwalk[torch]'", name="torch") from error
 
 from gradwalk.torch.calibrate import Calibration, calibrate_
+from gradwalk.torch.counterparts import counterpart, counterpart_of_function, module_for
+from gradwalk.torch.elementwise import Elementwise
 from gradwalk.torch.init import InitReport, InitRow, init_, random_walk_
 from gradwalk.torch.layers import Layers, LeftAlone, WeightLayer, find_layers
 from gradwalk.torch.monitor import Monitor
@@ -19,6 +21,7 @@ from gradwalk.torch.walk import GradientWalk
 
 __all__ = [
     "Calibration",
+    "Elementwise",
     "GradientWalk",
     "InitReport",
     "InitRow",
@@ -28,8 +31,11 @@ __all__ = [
     "Steady",
     "WeightLayer",
     "calibrate_",
+    "counterpart",
+    "counterpart_of_function",
     "find_layers",
     "init_",
+    "module_for",
     "probe",
     "random_walk_",
 ]

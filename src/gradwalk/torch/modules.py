@@ -5,7 +5,7 @@ import re
 import torch
 from torch import nn
 
-from gradwalk.torch.steady import counterpart
+from gradwalk.torch.counterparts import counterpart
 
 WEIGHT_LAYERS = (
     nn.Linear,

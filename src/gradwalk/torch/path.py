@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from torch import fx, nn
 
 from gradwalk.activations import Activation, activation
+from gradwalk.torch.counterparts import counterpart, counterpart_of_function
 from gradwalk.torch.modules import role_of
-from gradwalk.torch.steady import counterpart, counterpart_of_function
 
 # Notes on a layer. The first three: no drift is predicted for it.
 RESIDUAL = "residual: outside the theory"

@@ -1,0 +1,314 @@
+"""The built-in activations, one record each: how it is built, its other names, its counterparts in the frameworks.
+
+To add one, write a builder and append a `Family` to `BUILT_IN`; nothing else has to know it. Frameworks are named by
+strings only, so that the core imports none of them.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any, Literal
+
+import numpy as np
+from scipy import special
+
+from gradwalk.activations.functions import Activation, Array, written
+
+Framework = Literal["jax", "keras"]
+
+
+@dataclass(frozen=True)
+class Counterpart:
+    """A module class or a function of a framework that computes the activations of a family.
+
+    name: of a class in torch.nn or in another library, of a torch function or method, or the dotted path of a function
+    of JAX or Keras. parameter: the argument or attribute that holds the family's parameter, if it has one. default:
+    the parameter's default value there, where it differs from the family's. fixed: further arguments with the values
+    that they must have. target: the class, factory or function itself, for those that users register.
+    """
+
+    name: str
+    parameter: str = ""
+    default: float | None = None
+    fixed: tuple[tuple[str, float], ...] = ()
+    target: Any = None
+
+
+@dataclass(frozen=True)
+class Family:
+    """Activations that differ in a parameter, or a single one that takes none.
+
+    build: returns the Activation, given the parameter if there is one. default: the parameter's default, None for a
+    family without. positive: whether the parameter must be positive. aliases: other names; case, spaces, "_" and "-"
+    never count. torch_modules: the first one is what `gradwalk.torch.module_for` builds.
+    """
+
+    name: str
+    build: Callable[..., Activation]
+    default: float | None = None
+    positive: bool = True
+    aliases: tuple[str, ...] = ()
+    torch_modules: tuple[Counterpart, ...] = ()
+    torch_functions: tuple[Counterpart, ...] = ()
+    jax: tuple[Counterpart, ...] = ()
+    keras: tuple[Counterpart, ...] = ()
+
+    def member(self, parameter: float | None = None) -> Activation:
+        """Return the activation with this parameter, the default one if None; always the same object."""
+        value = self.default if parameter is None else float(parameter)
+        if value is not None and self.default is None:
+            raise ValueError(f"activation: {self.name} takes no parameter, got {self.name}({written(value)})")
+        if value is not None and (not math.isfinite(value) or (self.positive and value <= 0)):
+            sign = "positive and finite" if self.positive else "finite"
+            raise ValueError(f"activation: the parameter of {self.name} must be {sign}, got {value!r}")
+        return _member(self, value)
+
+    def counterparts(self, framework: Framework) -> tuple[Counterpart, ...]:
+        """Return the functions of a framework that compute this family."""
+        return self.jax if framework == "jax" else self.keras
+
+
+@lru_cache(maxsize=512)  # one object per member, because results are cached per object
+def _member(family: Family, parameter: float | None) -> Activation:
+    built = family.build() if parameter is None else family.build(parameter)
+    return replace(built, family=family.name, parameter=parameter)
+
+
+def plain(name: str) -> str:
+    """Return a name without what does not count in it: case, spaces, "_" and "-"."""
+    return re.sub(r"[\s_-]", "", name).lower()
+
+
+# Builders.
+
+_SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
+
+
+def _with_parameter(name: str, value: float, default: float) -> str:
+    return name if value == default else f"{name}({written(value)})"
+
+
+def _is_positive(a: Array) -> Array:
+    a = np.asarray(a)
+    return (a > 0).astype(a.dtype)
+
+
+def _sech_squared(a: Array) -> Array:
+    tail = np.exp(-2.0 * np.abs(a))  # neither overflows nor underflows, where 1 - tanh(a)**2 is already 0
+    return 4.0 * tail / (1.0 + tail) ** 2
+
+
+def _linear() -> Activation:
+    return Activation("linear", lambda a: a, np.ones_like)
+
+
+def _relu() -> Activation:
+    return Activation("relu", lambda a: np.maximum(a, 0), _is_positive, (0.0,))
+
+
+def _leaky_relu(slope: float) -> Activation:
+    return Activation(
+        f"leaky_relu({written(slope)})",
+        lambda a: np.where(a > 0, a, slope * a),
+        lambda a: slope + (1 - slope) * _is_positive(a),
+        (0.0,),
+    )
+
+
+def _elu(alpha: float) -> Activation:
+    return Activation(
+        _with_parameter("elu", alpha, 1.0),
+        lambda a: np.where(a > 0, a, alpha * np.expm1(np.minimum(a, 0))),
+        lambda a: np.where(a > 0, 1.0, alpha * np.exp(np.minimum(a, 0))),
+        (0.0,),
+    )
+
+
+def _selu() -> Activation:
+    elu = _elu(_SELU_ALPHA)
+    return Activation("selu", lambda a: _SELU_SCALE * elu.f(a), lambda a: _SELU_SCALE * elu.derivative(a), (0.0,))
+
+
+def _softplus(beta: float) -> Activation:
+    return Activation(
+        _with_parameter("softplus", beta, 1.0),
+        lambda a: np.logaddexp(0.0, beta * a) / beta,
+        lambda a: special.expit(beta * a),
+    )
+
+
+def _sigmoid() -> Activation:
+    return Activation("sigmoid", special.expit, lambda a: special.expit(a) * special.expit(-a))
+
+
+def _gelu() -> Activation:
+    def density(a: Array) -> Array:
+        return np.exp(-0.5 * a * a) / math.sqrt(2 * math.pi)
+
+    return Activation("gelu", lambda a: a * special.ndtr(a), lambda a: special.ndtr(a) + a * density(a))
+
+
+def _silu() -> Activation:
+    def derivative(a: Array) -> Array:
+        rise = special.expit(a)
+        return np.asarray(rise * (1 + a * special.expit(-a)))
+
+    return Activation("silu", lambda a: a * special.expit(a), derivative)
+
+
+def _mish() -> Activation:
+    softplus = _softplus(1.0)
+
+    def derivative(a: Array) -> Array:
+        bend = softplus.f(a)
+        return np.asarray(np.tanh(bend) + a * _sech_squared(bend) * special.expit(a))
+
+    return Activation("mish", lambda a: a * np.tanh(softplus.f(a)), derivative)
+
+
+def _erf() -> Activation:
+    return Activation("erf", special.erf, lambda a: 2 / math.sqrt(math.pi) * np.exp(-a * a))
+
+
+def _hard_tanh() -> Activation:
+    return Activation("hard_tanh", lambda a: np.clip(a, -1, 1), lambda a: _is_positive(1 - np.abs(a)), (-1.0, 1.0))
+
+
+def _softsign() -> Activation:
+    return Activation("softsign", lambda a: a / (1 + np.abs(a)), lambda a: (1 + np.abs(a)) ** -2, (0.0,))
+
+
+# The table.
+
+
+def _called(*names: str) -> tuple[Counterpart, ...]:
+    return tuple(Counterpart(name) for name in names)
+
+
+_slope, _alpha = partial(Counterpart, parameter="negative_slope"), partial(Counterpart, parameter="alpha")
+_unit_bounds = (("min_val", -1.0), ("max_val", 1.0))
+
+BUILT_IN: tuple[Family, ...] = (
+    Family(
+        "linear",
+        _linear,
+        aliases=("identity", "none"),
+        torch_modules=_called("Identity"),
+        jax=_called("jax.nn.identity"),
+        keras=_called("keras.activations.linear"),
+    ),
+    Family(
+        "relu",
+        _relu,
+        torch_modules=_called("ReLU"),
+        torch_functions=_called("relu"),
+        jax=_called("jax.nn.relu"),
+        keras=_called("keras.activations.relu"),
+    ),
+    Family(
+        "leaky_relu",
+        _leaky_relu,
+        default=0.01,
+        positive=False,
+        torch_modules=(_slope("LeakyReLU"), Counterpart("PReLU", "weight")),
+        torch_functions=(_slope("leaky_relu"),),
+        jax=(_slope("jax.nn.leaky_relu"),),
+        keras=(_slope("keras.activations.leaky_relu", default=0.2),),  # over 200 layers, 0.01 is off by a factor of 50
+    ),
+    Family(
+        "tanh",
+        lambda: Activation("tanh", np.tanh, _sech_squared),
+        torch_modules=_called("Tanh"),
+        torch_functions=_called("tanh"),
+        jax=_called("jax.nn.tanh", "jax.numpy.tanh"),
+        keras=_called("keras.activations.tanh"),
+    ),
+    Family(
+        "sigmoid",
+        _sigmoid,
+        aliases=("logistic",),
+        torch_modules=_called("Sigmoid"),
+        torch_functions=_called("sigmoid"),
+        jax=_called("jax.nn.sigmoid"),
+        keras=_called("keras.activations.sigmoid"),
+    ),
+    Family(
+        "softplus",
+        _softplus,
+        default=1.0,
+        torch_modules=(Counterpart("Softplus", "beta"),),
+        torch_functions=(Counterpart("softplus", "beta"),),
+        jax=_called("jax.nn.softplus"),
+        keras=_called("keras.activations.softplus"),
+    ),
+    Family(
+        "elu",
+        _elu,
+        default=1.0,
+        torch_modules=(_alpha("ELU"),),
+        torch_functions=(_alpha("elu"),),
+        jax=(_alpha("jax.nn.elu"),),
+        keras=(_alpha("keras.activations.elu"),),
+    ),
+    Family(
+        "selu",
+        _selu,
+        torch_modules=_called("SELU"),
+        torch_functions=_called("selu"),
+        jax=_called("jax.nn.selu"),
+        keras=_called("keras.activations.selu"),
+    ),
+    Family(
+        "gelu",
+        _gelu,
+        torch_modules=_called(
+            "GELU", "GELUActivation", "NewGELUActivation", "FastGELUActivation", "PytorchGELUTanh", "GELUTanh"
+        ),
+        torch_functions=_called("gelu"),
+        jax=_called("jax.nn.gelu"),
+        keras=_called("keras.activations.gelu"),
+    ),
+    Family(
+        "silu",
+        _silu,
+        aliases=("swish",),
+        torch_modules=_called("SiLU", "SiLUActivation", "Swish", "MemoryEfficientSwish"),
+        torch_functions=_called("silu"),
+        jax=_called("jax.nn.silu"),
+        keras=_called("keras.activations.silu"),
+    ),
+    Family(
+        "mish",
+        _mish,
+        torch_modules=_called("Mish"),
+        torch_functions=_called("mish"),
+        jax=_called("jax.nn.mish"),
+        keras=_called("keras.activations.mish"),
+    ),
+    Family("erf", _erf, torch_functions=_called("erf"), jax=_called("jax.scipy.special.erf", "jax.lax.erf")),
+    Family(
+        "softsign",
+        _softsign,
+        torch_modules=_called("Softsign"),
+        torch_functions=_called("softsign"),
+        jax=_called("jax.nn.soft_sign"),
+        keras=_called("keras.activations.softsign"),
+    ),
+    Family(
+        "hard_tanh",
+        _hard_tanh,
+        torch_modules=(Counterpart("Hardtanh", fixed=_unit_bounds),),
+        torch_functions=(Counterpart("hardtanh", fixed=_unit_bounds),),
+        jax=_called("jax.nn.hard_tanh"),
+        keras=_called("keras.activations.hard_tanh"),
+    ),
+    Family(
+        "sin",
+        lambda: Activation("sin", np.sin, np.cos),
+        aliases=("sine",),
+        torch_functions=_called("sin"),
+        jax=_called("jax.numpy.sin"),
+    ),
+)

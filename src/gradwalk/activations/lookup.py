@@ -1,0 +1,162 @@
+"""Activations by name, by function of a framework, and those that users register."""
+
+import importlib
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gradwalk.activations.families import BUILT_IN, Counterpart, Family, Framework, plain
+from gradwalk.activations.functions import Activation, Array, Function
+from gradwalk.registry import Registry
+
+FAMILIES: Registry[Family] = Registry("activation", BUILT_IN)
+_SPELLINGS = {plain(spelling): family.name for family in BUILT_IN for spelling in (family.name, *family.aliases)}
+_RESERVED = frozenset(_SPELLINGS)
+
+
+def activation(name: str | Activation) -> Activation:
+    """Return the activation with this name; an Activation is returned as it is.
+
+    "leaky_relu(0.2)" carries its parameter; "gelu*100" is gelu scaled, as `Activation.scaled(100)` returns it.
+
+    >>> activation("LeakyReLU(0.2)").name, activation("gelu*100").name
+    ('leaky_relu(0.2)', 'gelu*100')
+    """
+    return _named(name, None)
+
+
+def names() -> list[str]:
+    """Return the names of all activations: the built-in ones, then those that users registered."""
+    return list(FAMILIES.names)
+
+
+def in_framework(
+    activation: str | Activation | Callable[..., Any], framework: Framework, where: str = "in_framework"
+) -> Activation:
+    """Return the activation that a name or a function means in JAX or Keras.
+
+    A name without its parameter has the framework's own default: "leaky_relu" is leaky_relu(0.2) in Keras. A function
+    is one of the framework's, one that was passed to `register`, or a `functools.partial` of either with its parameter.
+    """
+    if isinstance(activation, str | Activation) or not callable(activation):
+        return _named(activation, framework)
+    bound: dict[str, Any] = {}
+    function = activation
+    if isinstance(activation, partial) and not activation.args:
+        function, bound = activation.func, activation.keywords
+    for family in FAMILIES:
+        for counterpart in family.counterparts(framework):
+            if _target(counterpart) is function and set(bound) <= {counterpart.parameter}:
+                return family.member(bound.get(counterpart.parameter, counterpart.default))
+    raise TypeError(
+        f"{where}: activation must be a name, a function that gradwalk knows or one passed to gradwalk.register"
+        f"({framework}=), got {activation!r}"
+    )
+
+
+def register(
+    name: str,
+    f: Function,
+    derivative: Function | None = None,
+    *,
+    kinks: tuple[float, ...] = (),
+    torch: Callable[[], Any] | None = None,
+    jax: Callable[..., Any] | None = None,
+    keras: Callable[..., Any] | None = None,
+) -> Activation:
+    """Register an activation under a name, and return it.
+
+    Without `derivative`, complex steps through `f` compute it. The derivative is compared with finite differences of
+    `f`, so that a mistake is reported at once. `torch`, `jax` and `keras` are the activation's counterparts: a module
+    class, or a function without arguments that returns a module, which `gradwalk.torch` then recognises in models and
+    puts into exported networks; and functions, which `gradwalk.jax.random_walk` and `gradwalk.keras.RandomWalk` accept.
+
+    >>> register("bent", lambda a: (np.sqrt(a**2 + 1) - 1) / 2 + a).derivative(np.array([0.0]))
+    array([1.])
+    """
+    if not plain(name) or set("()*") & set(name) or plain(name) in _RESERVED:
+        raise ValueError(f"register: name must be new and without parentheses or '*', got name={name!r}")
+    for framework, counterpart in (("torch", torch), ("jax", jax), ("keras", keras)):
+        if counterpart is not None and not callable(counterpart):
+            raise TypeError(f"register: {framework} must be a class or a function, got {framework}={counterpart!r}")
+    new = Activation(name, f, derivative or _complex_step(f), tuple(float(kink) for kink in kinks), family=name)
+    _check_derivative(new)
+    family = Family(
+        name,
+        lambda: new,
+        torch_modules=_given(name, torch),
+        jax=_given(name, jax),
+        keras=_given(name, keras),
+    )
+    FAMILIES.register(family)
+    _SPELLINGS[plain(name)] = name
+    return family.member()
+
+
+def _given(name: str, target: Callable[..., Any] | None) -> tuple[Counterpart, ...]:
+    return () if target is None else (Counterpart(name, target=target),)
+
+
+def _named(name: Any, framework: Framework | None) -> Activation:
+    """Return the activation of that name, with the framework's default where the name carries no parameter."""
+    if isinstance(name, Activation):
+        return name
+    if not isinstance(name, str):
+        raise TypeError(f"activation: must be a name or a gradwalk.Activation, got {name!r}")
+    inner, _, scale = name.rpartition("*")
+    if inner:
+        return _named(inner, framework).scaled(_number(scale, f"activation: the scale in {name!r} must be a number"))
+    match = re.fullmatch(r"\s*([^()]+?)\s*(?:\(([^()]*)\))?\s*", name)
+    if match is None:
+        raise ValueError(f'activation: must be a name or name(parameter) such as "leaky_relu(0.2)", got {name!r}')
+    family = FAMILIES.find(_SPELLINGS.get(plain(match[1]), match[1]), "activation")
+    if match[2]:
+        text = match[2].rpartition("=")[2]  # torch prints LeakyReLU(negative_slope=0.2)
+        return family.member(_number(text, f"activation: the parameter of {family.name} must be a number"))
+    counterparts = family.counterparts(framework) if framework else ()
+    return family.member(counterparts[0].default if counterparts else None)
+
+
+def _number(text: str, message: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{message}, got {text!r}") from None
+
+
+def _target(counterpart: Counterpart) -> Any:
+    """Return the function that a counterpart names, None where this version of the framework has none such."""
+    if counterpart.target is not None:
+        return counterpart.target
+    module, _, name = counterpart.name.rpartition(".")
+    return getattr(importlib.import_module(module), name, None)
+
+
+def _complex_step(f: Function) -> Function:
+    step = 1e-20
+
+    def derivative(a: Array) -> Array:
+        return np.asarray(f(a + 1j * step)).imag / step
+
+    return derivative
+
+
+def _check_derivative(new: Activation) -> None:
+    points = np.array([a for a in np.linspace(-3.03, 3.07, 41) if all(abs(a - k) > 1e-3 for k in new.kinks)])
+    step = 1e-5
+    try:
+        measured = (np.asarray(new.f(points + step)) - np.asarray(new.f(points - step))) / (2 * step)
+        claimed = np.asarray(new.derivative(points))
+    except Exception as error:
+        raise ValueError(f"register: {new.name!r} cannot be evaluated on an array: {error}") from error
+    if measured.shape != points.shape or claimed.shape != points.shape:
+        raise ValueError(f"register: f and derivative of {new.name!r} must return an array of the shape they are given")
+    wrong = ~(np.abs(measured - claimed) <= 1e-5 * (1 + np.abs(measured)))  # NaN counts as wrong
+    if wrong.any():
+        raise ValueError(
+            f"register: the derivative of {new.name!r} at a={points[wrong][0]:g} is {claimed[wrong][0]:g}, but f "
+            f"changes at a rate of {measured[wrong][0]:g}; pass derivative= and list the kinks"
+        )

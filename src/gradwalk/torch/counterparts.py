@@ -1,0 +1,127 @@
+"""From modules and functions of torch to activations, and back: the records are in `gradwalk.activations.families`."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import torch
+from torch import nn
+
+from gradwalk.activations import BUILT_IN, FAMILIES, Activation, Counterpart, Family, activation
+from gradwalk.torch.elementwise import Elementwise
+from gradwalk.torch.steady import Steady
+
+
+def counterpart(module: nn.Module) -> Activation | None:
+    """Return the activation that a module computes, including its parameter, or None for a module that is none.
+
+    >>> counterpart(nn.LeakyReLU(0.2)).name, counterpart(Steady(nn.GELU(), 100.0)).name
+    ('leaky_relu(0.2)', 'gelu*100')
+    """
+    if isinstance(module, Steady):
+        inner = counterpart(module.activation)
+        return None if inner is None else inner.scaled(module.scale)
+    if isinstance(module, Elementwise):
+        return module.activation
+    kind = type(module)
+    family, record = _built_in_modules().get(kind.__name__, (None, None))
+    if family is None or record is None or not _is_original(kind):
+        return _registered(module)
+    attributes = {name: getattr(module, name, None) for name in _arguments(record)}
+    return _member(family, record, attributes)
+
+
+def counterpart_of_function(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Activation | None:
+    """Return the activation that a torch function or tensor method computes, or None; `args` start with its input.
+
+    >>> counterpart_of_function("leaky_relu", [torch.ones(2), 0.3], {}).name
+    'leaky_relu(0.3)'
+    """
+    family, record = _functions().get(name, (None, None))
+    if family is None or record is None:
+        return None
+    names = _arguments(record)
+    given = dict(zip(names, args[1:], strict=False)) | {key: kwargs[key] for key in names if key in kwargs}
+    return _member(family, record, dict(record.fixed) | given)
+
+
+def module_for(f: str | Activation) -> nn.Module:
+    """Return a new module that computes an activation: torch's own, the one registered for it, or an `Elementwise`.
+
+    >>> module_for("leaky_relu(0.2)"), module_for("sin")
+    (LeakyReLU(negative_slope=0.2), Elementwise(sin))
+    """
+    f = activation(f)
+    if f.inner is not None:
+        return Steady(module_for(f.inner), f.scale)
+    if f.family not in FAMILIES or not (family := FAMILIES[f.family]).torch_modules:
+        return Elementwise(f)
+    record = family.torch_modules[0]
+    if record.target is not None:
+        return _built(f, record)
+    build: type[nn.Module] = getattr(nn, record.name)
+    return build(**{record.parameter: f.parameter}) if f.parameter != family.default else build()
+
+
+@cache
+def _built_in_modules() -> dict[str, tuple[Family, Counterpart]]:
+    return {record.name: (family, record) for family in BUILT_IN for record in family.torch_modules}
+
+
+@cache
+def _functions() -> dict[str, tuple[Family, Counterpart]]:
+    return {record.name: (family, record) for family in BUILT_IN for record in family.torch_functions}
+
+
+def _is_original(kind: type[nn.Module]) -> bool:
+    """Return whether a class with a name of torch.nn is the one of torch.nn; those of other libraries have no other."""
+    own = getattr(nn, kind.__name__, None)
+    return own is None or own is kind
+
+
+def _arguments(record: Counterpart) -> tuple[str, ...]:
+    return (record.parameter,) if record.parameter else tuple(name for name, _ in record.fixed)
+
+
+def _member(family: Family, record: Counterpart, arguments: Mapping[str, Any]) -> Activation | None:
+    """Return the member of a family with these arguments; None where they are not what the record asks for."""
+    if any(arguments.get(name) != value for name, value in record.fixed):
+        return None
+    if not record.parameter:
+        return family.member()
+    value = arguments.get(record.parameter, record.default)
+    if isinstance(value, torch.Tensor):  # one slope per channel: known where all are equal
+        alike = not value.is_meta and bool((value == value.flatten()[0]).all())
+        value = value.flatten()[0].item() if alike else "different slopes"
+    return family.member(value) if value is None or isinstance(value, int | float) else None
+
+
+def _registered(module: nn.Module) -> Activation | None:
+    """Return the activation that was registered with this module's class, or with a function that builds its like."""
+    for family in FAMILIES:
+        for record in family.torch_modules:
+            if isinstance(record.target, type):
+                if type(module) is record.target:
+                    return family.member()
+            elif record.target is not None and _likeness(record) == (type(module), repr(module)):
+                return family.member()
+    return None
+
+
+@cache
+def _likeness(record: Counterpart) -> tuple[type[nn.Module], str]:
+    module = record.target()
+    return type(module), repr(module)
+
+
+def _built(f: Activation, record: Counterpart) -> nn.Module:
+    """Return a new module of a registered counterpart, after a check that such modules compute f."""
+    module, trial = record.target(), record.target()
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"register: torch of {f.name!r} must build a torch.nn.Module, got {type(module).__name__}")
+    points = torch.linspace(-2.0, 2.0, 9, dtype=torch.float64)
+    with torch.no_grad():
+        values = trial.double().eval()(points)
+    if not torch.allclose(values, torch.from_numpy(f.f(points.numpy())), rtol=1e-3, atol=1e-3):
+        raise ValueError(f"register: the module given as torch of {f.name!r} computes something else: {module}")
+    return module
