@@ -198,7 +198,7 @@ def test_every_example_in_the_help_runs(tmp_path: Path, monkeypatch) -> None:
         ("gain relu --width 0", "gain: width must be at least 1, got width=0"),
         ("gain relu --width ten", "--width: one whole number, or several with commas between, got 'ten'"),
         ("gain tanh --width 10", "gain: the gain of tanh depends on depth, which is missing; pass depth="),
-        ("gain relu --width 9 --weights odd", 'must be "gaussian" or "orthogonal", got weights=\'odd\''),
+        ("gain relu --width 9 --weights odd", "'odd' is not one of 'gaussian', 'orthogonal'."),
         ("gain relu", "--width"),
         ("gain relu --width 9 --colour red", "--colour"),
         ("gaim relu", "gaim"),

@@ -107,7 +107,7 @@ def test_gain_is_deterministic_for_a_seed():
 
 
 def test_unsteady_activation_past_its_depth_warns_and_still_answers():
-    with pytest.warns(gw.UnsteadyWarning, match=r"gelu is unsteady: at depth 60 .* spread of \d+\.\d .* is \d+"):
+    with pytest.warns(gw.UnsteadyWarning, match=r"gain: gelu is unsteady: at depth 60 .* spread of \d+\.\d .* is \d+"):
         assert gw.gain("gelu", 50, 60) == pytest.approx(1.6, abs=0.1)
 
 

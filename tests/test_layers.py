@@ -18,7 +18,7 @@ ALLOWED = {name: set() for name in FOUNDATION} | {
     "activations": {"activations"},
     "theory": {"activations", "theory"},
     "simulation": {"activations", "simulation"},
-    "gains": {"activations", "simulation", "theory"},
+    "gains": {"activations", "gains", "simulation", "theory"},
     "torch": {"activations", "gains", "simulation", "theory", "torch"},
     "jax": {"activations", "gains", "jax"},
     "keras": {"activations", "gains", "keras"},

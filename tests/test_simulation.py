@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import gradwalk as gw
-from gradwalk.simulation import walks as driver
+from gradwalk.simulation import memory
+from gradwalk.simulation.arena import Arena
+from gradwalk.simulation.dense import DenseSampler
+from gradwalk.simulation.exact import ExactSampler
 
 RECTANGULAR = (7, 20, 5, 33, 12, 12, 40, 3)
 
@@ -63,9 +66,6 @@ def test_joint_law_of_two_layers_agrees_too():
 
 def test_dense_sampler_is_the_network_that_eq_1_to_7_write_down():
     """One network by hand, with the matrices that the sampler drew, in plain NumPy."""
-    from gradwalk.simulation.arena import Arena
-    from gradwalk.simulation.dense import DenseSampler
-
     f, gain, n = gw.activation("tanh"), 1.3, 6
     sampler = DenseSampler(f, "gaussian", Arena(1 << 20), np.random.SeedSequence(1))
     layers = [sampler.first(1, n)]
@@ -108,14 +108,14 @@ def test_leaky_relu_walk_has_the_variance_of_the_quadrature():
     assert walks.spread == pytest.approx(math.sqrt(depth * step.variance) / 2, rel=4 / math.sqrt(2 * 4000))
 
 
-def test_dead_layers_are_drawn_anew_and_counted():
+def test_inactive_layers_are_resampled_and_counted():
     n, depth, count = 4, 30, 2000
     for method in ("exact", "dense"):
         walks = gw.simulate("relu", n, depth, gain=1.0, walks=count, rng=4, method=method)
         share = 2.0**-n / (1 - 2.0**-n)  # how often a layer is drawn in vain before one is alive
         expected = depth * count * share
-        assert abs(walks.dead - expected) < 4 * math.sqrt(expected * (1 + share))
-    assert gw.simulate("tanh", n, depth, gain=1.0, walks=count, rng=4).dead == 0
+        assert abs(walks.resampled - expected) < 4 * math.sqrt(expected * (1 + share))
+    assert gw.simulate("tanh", n, depth, gain=1.0, walks=count, rng=4).resampled == 0
 
 
 def test_luck_has_mean_zero_and_explains_most_of_a_tanh_walk():
@@ -125,26 +125,25 @@ def test_luck_has_mean_zero_and_explains_most_of_a_tanh_walk():
     assert rest.std() < 0.5 * walks.spread
 
 
-@pytest.mark.parametrize("method", ["exact", "dense"])
+@pytest.mark.parametrize(("method", "sampler"), [("exact", ExactSampler), ("dense", DenseSampler)])
 @pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
-def test_layers_drawn_once_more_are_the_same_layers(method, weights, monkeypatch):
+def test_layers_drawn_again_are_the_same_layers(method, sampler, weights, monkeypatch):
     arguments = {"gain": 1.3, "walks": 24, "rng": 5, "weights": weights, "method": method}
     whole = gw.simulate("relu", 6, 40, **arguments)
-    sampler = driver._SAMPLERS[method]
-    monkeypatch.setattr(driver, "_KEPT_BYTES", 24 * 7.5 * sampler.bytes_a_layer(6, 6))
-    monkeypatch.setattr(driver, "_LEAST_BYTES", 24 * sampler.bytes_a_layer(6, 6))
-    assert len(driver._segments(sampler, (6,) * 41, 24)) > 4
+    monkeypatch.setattr(memory, "KEPT_BYTES", 24 * 7.5 * sampler.layer_bytes(6, 6))
+    monkeypatch.setattr(memory, "LEAST_BYTES", 24 * sampler.layer_bytes(6, 6))
+    assert len(memory.segments(sampler, (6,) * 41, 24)) > 4
     segmented = gw.simulate("relu", 6, 40, **arguments)
     np.testing.assert_array_equal(whole.log_norm, segmented.log_norm)
-    assert whole.dead == segmented.dead
+    assert whole.resampled == segmented.resampled
 
 
 def test_a_last_block_of_another_size_fits_too(monkeypatch):
     """Fewer walks let a segment be longer: the arena has to have room for it."""
-    size = driver._SAMPLERS["exact"].bytes_a_layer(6, 6)
-    monkeypatch.setattr(driver, "_KEPT_BYTES", 10 * 3.9 * size)
-    monkeypatch.setattr(driver, "_LEAST_BYTES", 10 * size)
-    monkeypatch.setattr(driver, "_BLOCK_BYTES", 10 * size)
+    size = ExactSampler.layer_bytes(6, 6)
+    monkeypatch.setattr(memory, "KEPT_BYTES", 10 * 3.9 * size)
+    monkeypatch.setattr(memory, "LEAST_BYTES", 10 * size)
+    monkeypatch.setattr(memory, "BLOCK_BYTES", 10 * size)
     assert np.isfinite(gw.simulate("relu", 6, 40, gain=1.3, walks=17, rng=1).log_norm).all()
 
 
@@ -191,6 +190,7 @@ def test_saturated_layers_do_not_underflow():
 MEMORY = """
 import re
 import gradwalk as gw
+from gradwalk.simulation.arena import Arena
 gw.simulate("relu", 200_000, 60, gain=1.41, walks=4, rng=1)
 gw.simulate("relu", 4_000_000, 3, gain=1.41, walks=4, rng=1)
 gw.simulate("relu", 4, 2000, gain=1.41, walks=11_000, rng=1)
@@ -272,21 +272,21 @@ GOOD = {"activation": "relu", "width": 10, "depth": 5, "gain": 1.4, "walks": 3, 
         ({"gain": math.nan}, "simulate: gain must be positive and finite, got gain=nan"),
         ({"gain": 1e300}, "simulate: gain must lie between"),
         ({"gain": [1.0, 2.0]}, "simulate: gain must be one number or depth=5 of them, got 2"),
-        ({"width": [3, 4], "depth": 7}, "simulate: width must name depth + 1 layers, got 2 widths for depth=7"),
-        ({"width": [3], "depth": None}, "simulate: width must name at least 2 layers"),
+        ({"width": [3, 4], "depth": 7}, "simulate: width must list depth + 1 layers, got 2 widths for depth=7"),
+        ({"width": [3], "depth": None}, "simulate: width must list at least 2 layers"),
         ({"walks": 0}, "simulate: walks must be at least 1"),
         ({"rng": -1}, "simulate: rng must be at least 0"),
         ({"weights": "haar"}, 'simulate: weights must be "gaussian" or "orthogonal"'),
         ({"method": "fast"}, 'simulate: method must be "exact" or "dense"'),
         ({"activation": "rleu"}, "did you mean 'relu'"),
         ({"width": 10**8}, "simulate: width must be at most"),
-        ({"walks": 10**5, "depth": 1000}, "keep fewer layers with every=5 or ask for fewer walks"),
-        ({"width": 10**6, "depth": 10**4}, "so wide and so deep at once"),
+        ({"walks": 10**5, "depth": 1000}, "keep fewer layers with every=5 or reduce the number of walks"),
+        ({"width": 10**6, "depth": 10**4}, "this wide and this deep do not fit in memory"),
         ({"width": 20_000, "method": "dense"}, "use method='exact'"),
-        ({"activation": gw.Activation("none", np.zeros_like, np.zeros_like)}, "were dead"),
+        ({"activation": gw.Activation("none", np.zeros_like, np.zeros_like)}, "a layer was inactive in 2001 draws"),
         (
             {"activation": gw.Activation("cube", lambda a: a**3, lambda a: 3 * a**2), "depth": 30},
-            "leaves what floating point can hold",
+            "exceeds the range of floating point",
         ),
     ],
 )
@@ -302,7 +302,7 @@ def test_how_many_layers_to_keep_is_told_so_that_it_works():
     with pytest.raises(ValueError, match="every=") as error:
         gw.simulate("relu", 2, 100_000, gain=1.4, walks=1000, rng=1)
     every = int(str(error.value).split("every=")[1].split()[0])
-    assert 1000 * len(driver._columns(100_000, every, 1000)) <= driver._RESULT_CELLS
+    assert 1000 * len(memory.kept_layers(100_000, every, 1000)) <= memory.RESULT_CELLS
 
 
 @pytest.mark.parametrize(

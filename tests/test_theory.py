@@ -182,7 +182,7 @@ def test_fixed_point_is_one_and_is_told_where_there_is_none():
     assert gw.fixed_point("selu", 1.0) == pytest.approx(1.0, rel=1e-6)  # what selu was made for
     with pytest.raises(ValueError, match="no fixed point between"):
         gw.fixed_point("tanh", 0.9)
-    with pytest.raises(ValueError, match="relu hands every variance on alike"):
+    with pytest.raises(ValueError, match="relu scales every variance by the same factor"):
         gw.fixed_point("relu", 1.4)
 
 

@@ -1,20 +1,27 @@
-"""What every public function asks of its arguments, said in one form: `gain: width must be ..., got width=0`."""
+"""Validation of arguments, with error messages of one form: `gain: width must be at least 1, got width=0`."""
 
 import math
 import operator
 from collections.abc import Sequence
 from numbers import Real
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
-WIDEST = 10_000_000  # one layer of one walk then still fits the memory that simulate allows itself
+Weights = Literal["gaussian", "orthogonal"]
+Formula = Literal["exact", "paper"]
+Choice = TypeVar("Choice", bound=str)
+
+WEIGHTS: tuple[Weights, ...] = get_args(Weights)
+FORMULAS: tuple[Formula, ...] = get_args(Formula)
+
+WIDEST = 10_000_000  # the widest layer that simulate() can hold in memory
 DEEPEST = 10_000_000
-GAIN_RANGE = (1e-9, 1e9)  # past this the signal of a single layer leaves single precision
-WEIGHTS = ("gaussian", "orthogonal")
+GAIN_RANGE = (1e-9, 1e9)  # outside it, the signal of a single layer leaves single precision
 
 
 def whole(where: str, name: str, value: object, least: int = 1, most: int = WIDEST) -> int:
-    """Return `value` as an int between `least` and `most`, or say what is wrong with it."""
+    """Return `value` as an int, or raise if it is not a whole number from `least` to `most`."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -29,7 +36,7 @@ def whole(where: str, name: str, value: object, least: int = 1, most: int = WIDE
 
 
 def positive(where: str, name: str, value: object, least: float = 0.0, most: float = math.inf) -> float:
-    """Return `value` as a finite float above 0 and between `least` and `most`, or say what is wrong with it."""
+    """Return `value` as a float, or raise if it is not positive, finite and between `least` and `most`."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{where}: {name} must be a number, got {name}={value!r}")
     number = float(value)
@@ -40,25 +47,26 @@ def positive(where: str, name: str, value: object, least: float = 0.0, most: flo
     return number
 
 
-def one_of(where: str, name: str, value: object, choices: Sequence[str]) -> str:
-    """Return `value` if it is one of `choices`, or say which there are."""
-    if isinstance(value, str) and value in choices:
-        return value
+def one_of(where: str, name: str, value: object, choices: Sequence[Choice]) -> Choice:
+    """Return the one of `choices` that equals `value`, or raise with a list of them."""
+    for choice in choices:
+        if isinstance(value, str) and value == choice:
+            return choice
     listed = " or ".join(f'"{choice}"' for choice in choices)
     raise ValueError(f"{where}: {name} must be {listed}, got {name}={value!r}")
 
 
 def widths(where: str, width: int | Sequence[int], depth: int | None) -> tuple[int, ...]:
-    """Return the depth + 1 widths of a network, input first, from one width or from all of them."""
+    """Return the depth + 1 widths of a network, input first, given one width and a depth or all the widths."""
     if isinstance(width, str):
         raise TypeError(f"{where}: width must be a whole number or a sequence of them, got width={width!r}")
     if not isinstance(width, Sequence | np.ndarray):
         if depth is None:
             raise ValueError(f"{where}: depth is missing; pass depth= or the depth + 1 widths of the layers")
         return (whole(where, "width", width),) * (whole(where, "depth", depth, most=DEEPEST) + 1)
-    layers = tuple(whole(where, "width", each) for each in width)
+    layers = tuple(whole(where, "width", n) for n in width)
     if len(layers) < 2:
-        raise ValueError(f"{where}: width must name at least 2 layers, input first, got width={list(layers)}")
+        raise ValueError(f"{where}: width must list at least 2 layers, input first, got width={list(layers)}")
     if depth is not None and whole(where, "depth", depth, most=DEEPEST) != len(layers) - 1:
-        raise ValueError(f"{where}: width must name depth + 1 layers, got {len(layers)} widths for depth={depth}")
+        raise ValueError(f"{where}: width must list depth + 1 layers, got {len(layers)} widths for depth={depth}")
     return layers

@@ -9,6 +9,7 @@ import typer
 
 import gradwalk
 from gradwalk import activations
+from gradwalk.checks import Formula, Weights
 from gradwalk.cli.show import Line, plain_warnings, print_table, show
 
 ACTIVATION = "A name, as `gradwalk activations` lists them."
@@ -23,8 +24,8 @@ def gain(
     depth: Annotated[
         int | None, typer.Option(help="Layers of weights; needed unless linear, relu, leaky_relu.")
     ] = None,
-    weights: Annotated[str, typer.Option(help=WEIGHTS)] = "gaussian",
-    formula: Annotated[str, typer.Option(help="exact, or paper: eq. 13 and 18 as printed.")] = "exact",
+    weights: Annotated[Weights, typer.Option(help=WEIGHTS)] = "gaussian",
+    formula: Annotated[Formula, typer.Option(help="exact, or paper: eq. 13 and 18 as printed.")] = "exact",
     seed: Annotated[int, typer.Option(help="Of the walks that a sampled gain rests on.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help=JSON)] = False,
 ) -> None:
@@ -67,7 +68,7 @@ def widths_of(text: str) -> int | tuple[int, ...]:
 
 
 def _gain_answer(
-    activation: str, width: int | tuple[int, ...], depth: int | None, weights: str, formula: str, seed: int
+    activation: str, width: int | tuple[int, ...], depth: int | None, weights: Weights, formula: Formula, seed: int
 ) -> dict[str, Any]:
     f = activations.activation(activation)
     value = gradwalk.gain(f, width, depth, weights=weights, formula=formula, seed=seed)

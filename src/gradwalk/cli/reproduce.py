@@ -184,14 +184,14 @@ def _swept(name: str, spec: "Sweep", order: Order) -> "SweepSummary":
 
     count = len(spec.runs())
     shown, told = 0, time.monotonic()
-    with progress(f"{name}: {count} runs, per cent done", 100) as advance:
+    with progress(f"{name}: {count} runs, per cent done", 100) as job:
 
         def report(standing: "Standing") -> None:
             nonlocal shown, told
             if standing.left is None:
                 return
             share = round(100 * standing.seconds / (standing.seconds + standing.left))
-            advance(max(0, share - shown))
+            job.advance(max(0, share - shown))
             shown = max(shown, share)
             if time.monotonic() - told > _EVERY and not sys.stderr.isatty():
                 told = time.monotonic()

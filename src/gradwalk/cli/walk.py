@@ -11,9 +11,10 @@ import typer
 import gradwalk
 from gradwalk import activations, checks
 from gradwalk.activations import Array
+from gradwalk.checks import Weights
 from gradwalk.cli.gain import ACTIVATION, JSON, WEIGHTS, WIDTH, widths_of
 from gradwalk.cli.show import plain_warnings, print_table, show
-from gradwalk.simulation import Walks
+from gradwalk.simulation import Method, Walks
 
 _QUANTILES = (0.05, 0.95)
 _CELLS = 4_000_000  # numbers kept of a walk; past that, not every layer
@@ -26,9 +27,9 @@ def walk(
     depth: Annotated[int | None, typer.Option(help="Layers of weights; not needed with all widths.")] = None,
     gain: Annotated[float | None, typer.Option(help="Of all weights; left out, the unbiased one.")] = None,
     walks: Annotated[int, typer.Option(help="Networks to sample.")] = 400,
-    weights: Annotated[str, typer.Option(help=WEIGHTS)] = "gaussian",
+    weights: Annotated[Weights, typer.Option(help=WEIGHTS)] = "gaussian",
     seed: Annotated[int, typer.Option(help="Of the samples.")] = 0,
-    method: Annotated[str, typer.Option(help="exact, or dense: matrices are drawn.")] = "exact",
+    method: Annotated[Method, typer.Option(help="exact, or dense: matrices are drawn.")] = "exact",
     out: Annotated[Path | None, typer.Option(help="Draw the walks there: .png, .pdf or .svg.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help=JSON)] = False,
 ) -> None:
@@ -79,7 +80,7 @@ def _walk_answer(name: str, gain: float, sampled: Walks) -> dict[str, Any]:
         "mean": sampled.mean,
         "standard_error": sampled.standard_error if several else None,
         "spread": sampled.spread if several else None,
-        "dead": sampled.dead,
+        "dead": sampled.resampled,
         "layers": [
             {"layer": int(d), "mean": float(mean), "p5": float(p5), "p95": float(p95)} for d, mean, p5, p95 in layers
         ],
@@ -103,7 +104,7 @@ def _show_walk(answer: dict[str, Any]) -> None:
         print(f"written: {answer['out']}")
 
 
-def _predicted(activation: str, layers: tuple[int, ...], gain: float, weights: str) -> tuple[Array, Array] | None:
+def _predicted(activation: str, layers: tuple[int, ...], gain: float, weights: Weights) -> tuple[Array, Array] | None:
     """Return the predicted mean and standard deviation of the log-norm at layers D to 0, where theory has them."""
     if gradwalk.kind(activation) != "neutral":
         return None

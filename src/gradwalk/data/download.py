@@ -55,10 +55,10 @@ def _get(url: str) -> bytes:
     end, content = time.monotonic() + DEADLINE, bytearray()
     with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
         size = int(answer.headers.get("Content-Length") or 0)
-        with progress(url.rpartition("/")[2], size or LARGEST) as advance:
+        with progress(url.rpartition("/")[2], size or LARGEST) as job:
             while part := answer.read1(_CHUNK):  # what has come, so that the clock is looked at
                 content += part
-                advance(len(part))
+                job.advance(len(part))
                 if len(content) > LARGEST or time.monotonic() > end:
                     raise Unreachable(f"given up after {len(content):,} bytes, which is too much or too slow")
     if len(content) < size:

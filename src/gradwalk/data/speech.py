@@ -168,7 +168,7 @@ def _read(source: Path, kind: str) -> tuple[dict[Utterance, _Spoken], dict[Utter
     """Return the recordings as frames, and the transcriptions."""
     spoken: dict[Utterance, _Spoken] = {}
     segments: dict[Utterance, list[phones.Segment]] = {}
-    with progress(f"{kind} of TIMIT", corpus.count(source)) as advance:
+    with progress(f"{kind} of TIMIT", corpus.count(source)) as job:
         for file in corpus.files(source):
             if file.kind == "phn":
                 segments[file.utterance] = phones.parse(file.content.decode("ascii", "replace"), file.origin)
@@ -176,7 +176,7 @@ def _read(source: Path, kind: str) -> tuple[dict[Utterance, _Spoken], dict[Utter
                 samples = audio.samples(file.content, file.origin)
                 content = hashlib.sha256(samples.tobytes()).hexdigest()
                 spoken[file.utterance] = _Spoken(audio.features(samples, kind), content)
-            advance(1)
+            job.advance()
     return spoken, segments
 
 

@@ -48,11 +48,11 @@ def compute(
     """
     rng = np.random.default_rng(seed)  # every point gets random numbers of its own
     rows: list[Row] = []
-    with progress("Figure 2", len(TITLES) * (len(widths) + points)) as advance:
+    with progress("Figure 2", len(TITLES) * (len(widths) + points)) as job:
         for name in TITLES:
             best = _best(name, widths, depth, walks[0], rng)
             mean = _mean(name, np.linspace(*RANGES[name], points), width, depth, walks[1], rng)
-            for row in (*_counted(best, advance), *_counted(mean, advance)):
+            for row in (*_counted(best, job.advance), *_counted(mean, job.advance)):
                 rows.append(row)
     columns = {label: np.array(cells) for label, cells in zip(_NAMES, zip(*rows, strict=True), strict=True)}
     return Table(

@@ -10,6 +10,7 @@ from jax.nn.initializers import Initializer
 
 from gradwalk import activations, checks, gains
 from gradwalk.activations import Activation
+from gradwalk.checks import Weights
 
 Axes = int | Sequence[int]
 
@@ -19,7 +20,7 @@ def random_walk(
     *,
     gain: float | None = None,
     depth: int | None = None,
-    weights: str = "gaussian",
+    weights: Weights = "gaussian",
     in_axis: Axes = -2,
     out_axis: Axes = -1,
     batch_axis: Axes = (),

@@ -8,6 +8,7 @@ import keras
 
 from gradwalk import activations, checks, gains
 from gradwalk.activations import Activation
+from gradwalk.checks import Weights
 
 
 @keras.saving.register_keras_serializable(package="gradwalk")
@@ -36,7 +37,7 @@ class RandomWalk(keras.initializers.Initializer):  # type: ignore[misc]
         *,
         gain: float | None = None,
         depth: int | None = None,
-        weights: str = "gaussian",
+        weights: Weights = "gaussian",
         seed: Any = None,
     ) -> None:
         self.activation = activations.in_framework(activation, "keras", "RandomWalk")

@@ -1,7 +1,6 @@
 """The weights a network begins with: drawn from its own seed alone, scaled by g_1, g and g_D (section 3.1)."""
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -41,16 +40,13 @@ def default_gains(
     1.43230
     """
     if gain is None:
-        gain = _solved(activation, tuple(widths[1:]), weights)
+        kind = checks.one_of("default_gains", "weights", weights, checks.WEIGHTS)
+        hidden = widths[1:-1]
+        if len(set(hidden)) == 1:  # one width: the walk may end in any number of outputs
+            gain = unbiased_gain(activation, hidden[0], len(hidden), weights=kind)
+        else:
+            gain = unbiased_gain(activation, widths[1:], weights=kind)
     return Gains(1.0, gain, gain)
-
-
-@lru_cache(maxsize=1024)
-def _solved(activation: Activation, widths: tuple[int, ...], weights: str) -> float:
-    hidden = widths[:-1]
-    if len(set(hidden)) == 1:  # one width: the walk may end in any number of outputs
-        return unbiased_gain(activation, hidden[0], len(hidden), weights=weights)
-    return unbiased_gain(activation, widths, weights=weights)
 
 
 def initial_weights(
@@ -64,7 +60,8 @@ def initial_weights(
     >>> [tuple(w.shape) for w in initial_weights((4, 3, 2), Gains(1.0, 1.0, 1.0), seed=0)]
     [(4, 3), (3, 2)]
     """
+    kind = checks.one_of("initial_weights", "weights", weights, checks.WEIGHTS)
     generator = torch.Generator().manual_seed(seed)
     for (fan_in, fan_out), gain in zip(pairwise(widths), gains.layers(len(widths) - 1), strict=True):
-        weight = random_walk_(torch.empty(fan_out, fan_in), gain=gain, weights=weights, generator=generator)
+        weight = random_walk_(torch.empty(fan_out, fan_in), gain=gain, weights=kind, generator=generator)
         yield weight.T.to(device)

@@ -1,5 +1,5 @@
-"""Samples of the walk: `exact`, which never draws a matrix, and `dense`, the literal network, as the reference."""
+"""Samples of the walk: `exact` draws no matrix and costs O(width) per layer; `dense` is the literal network."""
 
-from gradwalk.simulation.walks import Walks, simulate
+from gradwalk.simulation.walks import Method, Walks, simulate
 
-__all__ = ["Walks", "simulate"]
+__all__ = ["Method", "Walks", "simulate"]

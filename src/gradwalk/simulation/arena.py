@@ -1,4 +1,4 @@
-"""Memory for the layers that wait for the way back, allocated once: fresh pages cost more than drawing numbers."""
+"""Memory for the layers that wait for the backward pass, allocated once: new pages cost more than random numbers."""
 
 import math
 from typing import Any
@@ -10,14 +10,14 @@ from gradwalk.activations import Array
 
 
 class Arena:
-    """A stretch of memory given out piece by piece and taken back all at once."""
+    """A block of memory from which arrays are taken one by one and released all at once."""
 
     def __init__(self, nbytes: int) -> None:
         self._memory = np.empty(nbytes, dtype=np.uint8)
         self._used = 0
 
     def take(self, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-        """Return an uninitialised array that is good until the next clear()."""
+        """Return an uninitialised array that is valid until the next clear()."""
         nbytes = math.prod(shape) * np.dtype(dtype).itemsize
         piece = self._memory[self._used : self._used + nbytes]
         self._used += nbytes
@@ -31,5 +31,5 @@ class Arena:
         return copy
 
     def clear(self) -> None:
-        """Take all pieces back."""
+        """Release all arrays."""
         self._used = 0

@@ -1,77 +1,75 @@
-"""The exact sampler: the law of a random network's forward and backward pass, in O(width) a layer.
+"""The exact sampler: the joint law of a random network's forward and backward pass, in O(width) per layer.
 
 A Gaussian matrix W enters twice. Forward, W h has independent components of variance |h|^2 / N. Backward, given
-a = g W h, the part of W that acts on h is known and the rest is fresh:
+a = g W h, the part of W that acts on h is known and the rest is an independent Gaussian matrix:
     W^T delta = h (a . delta) / (g |h|^2) + (I - h h^T / |h|^2) xi |delta| / sqrt(N),   xi standard normal.
-A Haar matrix keeps norms: W h is uniform on a sphere, and so is what W^T delta has orthogonal to h.
-Both are exact in law, the correlation between the passes included. Components are drawn in single precision and
-log-norms carried in double; the rounding of a step, about 1e-7, is far below its spread.
+A Haar orthogonal matrix preserves norms: W h is uniform on a sphere, and so is the part of W^T delta orthogonal to h.
+Both are exact in law, including the correlation between the passes. Components are drawn in single precision and
+log-norms are accumulated in double; the rounding error of a step, about 1e-7, is far below its spread.
 """
 
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import digamma
 
 from gradwalk.activations import Activation, Array, Indices
+from gradwalk.checks import Weights
 from gradwalk.simulation.arena import Arena
-from gradwalk.simulation.signal import Response, Signal, alive, next_log_scale
+from gradwalk.simulation.signal import Response, Signal, active, next_log_scale
 
-# A single active unit gets what delta has along h and no more; in 1e7 such layers single precision may cancel it to 0.
+# With a single active unit, delta is its component along h alone, which single precision cancels to 0 in about one
+# such layer in 1e7; this bound keeps its logarithm finite.
 _LEAST = 1e-20
 
 
-class Layer(NamedTuple):
-    """What a layer keeps for the way back, a row a walk: a = exp(log_scale) x, h = f(a), f'(a)."""
+class ExactLayer(NamedTuple):
+    """What a layer keeps for the backward pass, one row per walk: a = exp(log_scale) x, h = f(a) and f'(a)."""
 
     x: Array
     log_scale: Array
     response: Response
-    dead: int
+    resampled: int
 
 
 class Gradient(NamedTuple):
-    """All that the way back has to know of delta: x . delta / |delta| in each walk, and the width there."""
+    """All that the backward pass needs of delta: x . delta / |delta| per walk, and the width of the layer."""
 
     overlap: Array
     width: int
 
 
 class ExactSampler:
-    """Draws the layers of a block of walks one after the other, and takes the gradient back through them.
+    """Draws the layers of a block of walks one by one without their matrices: O(width) per layer.
 
-    `luck` sums, in each walk, ln |x|^2 and ln |xi|^2 over the layers, less their means: where a walk with Gaussian
-    weights ended by chance.
+    See `Sampler` for the methods. For Gaussian weights `luck` holds two control variates per walk: the sums over the
+    layers of ln |x|^2 and of ln |xi|^2, less their expectations.
     """
 
-    def __init__(self, activation: Activation, weights: str, arena: Arena, seed: np.random.SeedSequence) -> None:
+    def __init__(self, activation: Activation, weights: Weights, arena: Arena, seed: np.random.SeedSequence) -> None:
         forward, backward = seed.spawn(2)
         self.activation, self.orthogonal, self.arena = activation, weights == "orthogonal", arena
         self._forward, self._backward = _Normals(forward), _Normals(backward)
         self.luck: Array | float = 0.0
 
     @staticmethod
-    def bytes_a_layer(width_in: int, width_out: int) -> int:
-        """Return how much of a layer of one walk stays in memory until the way back."""
+    def layer_bytes(width_in: int, width_out: int) -> int:
+        """Return how many bytes of one layer of one walk stay in memory until the backward pass."""
         return 12 * width_out + 40
 
-    def mark(self) -> Any:
-        """Return where the forward draws stand: rewind to it and the same layers come again."""
+    def mark(self) -> Callable[[], None]:
+        """Return a function that rewinds the forward draws to this point."""
         return self._forward.mark()
 
-    def rewind(self, mark: Any) -> None:
-        """Go back to where mark() was called."""
-        self._forward.rewind(mark)
-
-    def first(self, walks: int, width: int) -> Layer:
-        """Return layer 0, whose pre-activations are independent and of unit variance."""
+    def first(self, walks: int, width: int) -> ExactLayer:
+        """Return layer 0, whose pre-activations are independent with unit variance."""
         return self._layer(lambda rows: self._forward.draw(len(rows), width), np.zeros(walks))
 
-    def forward(self, below: Signal, width: int, gain: float) -> Layer:
-        """Return the layer above `below`: a = g W h."""
+    def forward(self, below: Signal, width: int, gain: float) -> ExactLayer:
+        """Return the layer above `below`, with pre-activations a = g W h (eq. 1)."""
         width_in = below.h.shape[1]
         return self._layer(lambda rows: self._image(len(rows), width, width_in), next_log_scale(below, gain))
 
@@ -81,8 +79,8 @@ class ExactSampler:
         x, delta = self._image(walks, width, width_in), self._backward.draw(walks, width)
         return next_log_scale(below, gain), Gradient(_dot(x, delta) / np.sqrt(_dot(delta, delta)), width)
 
-    def backward(self, gradient: Gradient, layer: Layer) -> tuple[Gradient, Array]:
-        """Return the gradient one layer down, at `layer`, and ln of the factor by which |delta| grew at gain 1."""
+    def backward(self, gradient: Gradient, layer: ExactLayer) -> tuple[Gradient, Array]:
+        """Return the gradient at `layer`, one layer down, and ln of the factor by which |delta| grows at gain 1."""
         (h, _), slope, log_slope = layer.response
         delta = self._backward.draw(*h.shape)
         if self.orthogonal:
@@ -103,36 +101,36 @@ class ExactSampler:
         x = self._forward.draw(walks, width)
         if self.orthogonal:
             squared = _dot(x, x)
-            if width < width_in:  # x is a part of a vector uniform on the sphere of the larger space
+            if width < width_in:  # x is a projection of a vector uniform on the sphere of the larger space
                 squared += 2 * self._forward.rng.standard_gamma((width_in - width) / 2, walks)
             x *= _column(math.sqrt(max(width_in, width)) / np.sqrt(squared))
         return x
 
     def _through_haar(self, delta: Array, gradient: Gradient, h: Array) -> float:
-        """Turn fresh `delta` in place into W^T of a unit vector with that overlap; return ln of W's scale."""
+        """Turn standard normal `delta` in place into W^T of a unit vector with that overlap; return ln of W's scale."""
         n, width_out = delta.shape[1], gradient.width
         along = h / _column(np.sqrt(_dot(h, h)))
         cosine = gradient.overlap / math.sqrt(max(n, width_out))
         rest = np.maximum(1 - cosine**2, 0.0)
-        if 1 < n < width_out:  # only a random part of what is orthogonal to a comes through
+        if 1 < n < width_out:  # only a random part of the component orthogonal to a passes
             rest *= self._backward.rng.beta((n - 1) / 2, (width_out - n) / 2, len(rest))
         delta -= along * _column(_dot(along, delta))
         delta *= _column(np.sqrt(rest / _dot(delta, delta)) if n > 1 else np.zeros(len(rest)))
         delta += along * _column(cosine)
         return 0.5 * math.log(max(width_out / n, 1.0))
 
-    def _layer(self, draw: Callable[[Indices], Array], log_scale: Array) -> Layer:
-        x, (signal, slope, log_slope), dead = alive(self.activation, draw, log_scale)
+    def _layer(self, draw: Callable[[Indices], Array], log_scale: Array) -> ExactLayer:
+        x, (signal, slope, log_slope), resampled = active(self.activation, draw, log_scale)
         keep = self.arena.keep
         kept = Response(Signal(keep(signal.h), signal.log_norm), keep(slope), log_slope)
-        return Layer(keep(x), log_scale, kept, dead)
+        return ExactLayer(keep(x), log_scale, kept, resampled)
 
 
 class _Normals:
-    """Standard normal numbers in single precision by Box and Muller's transform, three times as fast as NumPy's.
+    """Standard normal numbers in single precision by the Box-Muller transform, three times as fast as NumPy's.
 
-    The radius comes from 32 bits, so nothing lies beyond 6.7 standard deviations: of 4e10 draws one would.
-    Numbers are made ready by the chunk, because calls on short arrays cost more than the numbers.
+    The radius has 32 random bits, so no number exceeds 6.7 standard deviations; of 4e10 normal numbers one would.
+    Numbers are generated in chunks, because calls on short arrays cost more than the numbers themselves.
     """
 
     _CHUNK = 1 << 16
@@ -142,16 +140,17 @@ class _Normals:
         self.rng = np.random.Generator(self.bits)
         self._ready = np.empty(0, dtype=np.float32)
 
-    def mark(self) -> Any:
-        """Return where the numbers stand, those made ready included."""
-        return self.bits.state, self._ready.copy()
+    def mark(self) -> Callable[[], None]:
+        """Return a function that rewinds to this point, to be called once: callers write into the numbers they get."""
+        state, ready = self.bits.state, self._ready.copy()
 
-    def rewind(self, mark: Any) -> None:
-        """Go back to where mark() was called; once for each mark, since what was ready is given out again."""
-        self.bits.state, self._ready = mark
+        def rewind() -> None:
+            self.bits.state, self._ready = state, ready
+
+        return rewind
 
     def draw(self, rows: int, columns: int) -> Array:
-        """Return a fresh array of normal numbers, the caller's to write into."""
+        """Return an array of normal numbers that the caller may overwrite."""
         count = rows * columns
         if len(self._ready) < count:
             self._ready = self._make(max(self._CHUNK, count + count % 2))

@@ -1,4 +1,4 @@
-"""One layer's signal, at any scale: f and f' of pre-activations whose common scale is carried as a logarithm."""
+"""The signal of one layer at any scale: f and f' of pre-activations whose common scale is kept as a logarithm."""
 
 import math
 from collections.abc import Callable
@@ -8,21 +8,21 @@ import numpy as np
 
 from gradwalk.activations import Activation, Array, Indices
 
-# Within these scales f is evaluated as it is, in single precision. Past them it has to be homogeneous there.
+# Between these scales f is evaluated as it is, in single precision. Outside them it must be homogeneous.
 _LOG_SCALES = (-25.0, 25.0)
-_REDRAWS = 2000
-_FAINT = 1e-6  # squared norm of f'(a) below which single precision would lose it
+_ATTEMPTS = 2000
+_FAINT = 1e-6  # squared norm of f'(a) below which single precision is not enough
 
 
 class Signal(NamedTuple):
-    """What a layer hands on, a row a walk: h up to its length, and the logarithm of its length."""
+    """The output of a layer, one row per walk: h up to its length, and the logarithm of its length."""
 
     h: Array
     log_norm: Array
 
 
 class Response(NamedTuple):
-    """What a layer makes of its pre-activations: f(a), and f'(a) as slope * exp(log_slope), a row a walk."""
+    """f and f' of a layer's pre-activations, one row per walk; f'(a) is slope * exp(log_slope)."""
 
     signal: Signal
     slope: Array
@@ -32,8 +32,8 @@ class Response(NamedTuple):
 def respond(activation: Activation, x: Array, log_scale: Array) -> Response:
     """Return f(a) and f'(a) for a = exp(log_scale) x.
 
-    A scale past exp(25) or exp(-25) is moved to that bound, and so is h, which is right up to its length for an
-    f that is homogeneous there, as all that let a signal get so far are; one that is not is refused.
+    f is evaluated at scales between exp(-25) and exp(25). Beyond them, f is evaluated at the nearer bound, which gives
+    the right h up to its length if f is homogeneous there, and raises ValueError if it is not.
     """
     inside = log_scale.min() >= _LOG_SCALES[0] and log_scale.max() <= _LOG_SCALES[1]
     held = log_scale if inside else np.clip(log_scale, *_LOG_SCALES)
@@ -45,12 +45,15 @@ def respond(activation: Activation, x: Array, log_scale: Array) -> Response:
         _require_homogeneous(activation, a[moved != 0], h[moved != 0])
         log_norm += moved
     if not log_norm.max() < np.inf:
-        raise ValueError(f"simulate: the signal of {activation} leaves what floating point can hold")
+        raise ValueError(
+            f"simulate: the signal of {activation} exceeds the range of floating point; choose a gain closer to the "
+            "unbiased one"
+        )
     return Response(Signal(h, log_norm), *_slope(activation, a))
 
 
 def _slope(activation: Activation, a: Array) -> tuple[Array, Array]:
-    """Return f'(a) and a logarithm to add to it, so that layers near saturation do not underflow."""
+    """Return f'(a) as a factor and ln of another factor, so that nearly saturated layers do not underflow."""
     slope = np.asarray(activation.derivative(a)).astype(a.dtype, copy=False)
     squared, log_slope = np.vecdot(slope, slope), np.zeros(len(a))
     if squared.min() < _FAINT:
@@ -62,26 +65,26 @@ def _slope(activation: Activation, a: Array) -> tuple[Array, Array]:
     return slope, log_slope
 
 
-def alive(activation: Activation, draw: Callable[[Indices], Array], log_scale: Array) -> tuple[Array, Response, int]:
-    """Return x as `draw` gives it, the response to it, and the number of dead layers.
+def active(activation: Activation, draw: Callable[[Indices], Array], log_scale: Array) -> tuple[Array, Response, int]:
+    """Return x as drawn by `draw`, the response to it, and the number of layers that were resampled.
 
-    Walks in which the layer is dead, all its f(a) or all its f'(a) being 0, get another draw.
+    A layer is resampled in the walks in which it is inactive: all its f(a) or all its f'(a) are 0.
     """
     x = draw(np.arange(len(log_scale)))
     response = respond(activation, x, log_scale)
-    dead = tries = 0
-    while not (lives := np.isfinite(response.signal.log_norm + response.log_slope)).all():
-        gone = np.flatnonzero(~lives)
-        dead, tries = dead + gone.size, tries + 1
-        if tries > _REDRAWS:
+    resampled = attempts = 0
+    while not (finite := np.isfinite(response.signal.log_norm + response.log_slope)).all():
+        rows = np.flatnonzero(~finite)
+        resampled, attempts = resampled + rows.size, attempts + 1
+        if attempts > _ATTEMPTS:
             raise ValueError(
-                f"simulate: {activation} passes no signal or no gradient here: {tries} layers in a row were dead"
+                f"simulate: {activation} passes no signal or no gradient here: a layer was inactive in {attempts} draws"
             )
-        x[gone] = draw(gone)
-        again = respond(activation, x[gone], log_scale[gone])
-        response.signal.h[gone], response.signal.log_norm[gone] = again.signal
-        response.slope[gone], response.log_slope[gone] = again.slope, again.log_slope
-    return x, response, dead
+        x[rows] = draw(rows)
+        again = respond(activation, x[rows], log_scale[rows])
+        response.signal.h[rows], response.signal.log_norm[rows] = again.signal
+        response.slope[rows], response.log_slope[rows] = again.slope, again.log_slope
+    return x, response, resampled
 
 
 def next_log_scale(below: Signal, gain: float) -> Array:
@@ -93,6 +96,6 @@ def _require_homogeneous(activation: Activation, a: Array, h: Array) -> None:
     once, twice = float(np.linalg.norm(h)), float(np.linalg.norm(activation.f(2 * a)))
     if not math.isclose(twice, 2 * once, rel_tol=1e-3):
         raise ValueError(
-            f"simulate: the signal of {activation} leaves the scales from 1e-10 to 1e10, where it does not "
-            "grow in proportion; choose a gain nearer to the unbiased one"
+            f"simulate: the signal of {activation} leaves the scales from 1e-10 to 1e10, and {activation} is not "
+            "homogeneous beyond them; choose a gain closer to the unbiased one"
         )

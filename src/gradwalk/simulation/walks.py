@@ -1,54 +1,79 @@
-"""Many walks at once: networks are drawn in blocks, forward then back, and only their log-norms are kept."""
+"""Many walks at once: networks are drawn in blocks on a few threads, and only their log-norms are kept."""
 
 import math
 import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation, Array, Indices
+from gradwalk.checks import Weights
 from gradwalk.progress import progress
+from gradwalk.simulation import memory
 from gradwalk.simulation.arena import Arena
 from gradwalk.simulation.dense import DenseSampler
 from gradwalk.simulation.exact import ExactSampler
-from gradwalk.simulation.signal import Signal
+from gradwalk.simulation.networks import Networks
 
+Method = Literal["exact", "dense"]
+METHODS: tuple[Method, ...] = get_args(Method)
 Job = tuple[int, np.random.SeedSequence]
 
-_SAMPLERS: dict[str, Any] = {"exact": ExactSampler, "dense": DenseSampler}
-_THREADS = 4
-_KEPT_BYTES = 128e6  # layers of a block that wait for the way back, in each thread
-_MARK_BYTES = 256e6  # signals at which segments of layers begin
-_HEAVY_BYTES = 4e6  # a layer of a block past this leaves memory for one thread only
-_BLOCK_BYTES = 1e6  # otherwise a layer of a block is small enough to stay in the cache,
-_LEAST_BYTES = 2e5  # and large enough that NumPy is not kept busy with calls alone
-_RESULT_CELLS = 24_000_000  # log_norm and log_variance, 8 bytes each
+_SAMPLERS: dict[Method, memory.AnySampler] = {"exact": ExactSampler, "dense": DenseSampler}
 
 
-@dataclass(frozen=True)
+class LayerSummary(NamedTuple):
+    """The log-norm at one layer over all walks: its mean, and its 5 % and 95 % quantiles."""
+
+    layer: int
+    mean: float
+    p5: float
+    p95: float
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class Walks:
-    """The walks of many networks, one a row; the columns go the gradient's way, from layer D down to layer 0.
+    """The walks of many networks, one row per walk; columns follow the gradient, from layer D down to layer 0.
 
-    log_norm: ln(|delta_d| / |delta_D|). log_variance: ln of the variance of the pre-activations of layer d.
-    layers: the d of each column. dead: how many layers were drawn anew because nothing passed them.
-    luck: two control variates of mean 0, from the lengths of the random vectors; 0 where the sampler has none.
+    Attributes:
+        activation, widths, gains, weights: the networks that were sampled; D + 1 widths, D gains, layer 1 first.
+        log_norm: ln(|delta_d| / |delta_D|) at layer d, half of the paper's ln Z (eq. 8).
+        log_variance: ln of the variance of the pre-activations of layer d.
+        layers: the layer d of each column.
+        luck: two control variates per walk with expectation 0, from the lengths of the random vectors; all 0 for
+            orthogonal weights and for method="dense".
+        resampled: how many inactive layers were resampled.
     """
 
-    log_norm: Array = field(repr=False)
-    log_variance: Array = field(repr=False)
-    layers: Indices = field(repr=False)
-    luck: Array = field(repr=False)
-    dead: int
+    activation: Activation
+    widths: tuple[int, ...]
+    gains: Array
+    weights: Weights
+    log_norm: Array
+    log_variance: Array
+    layers: Indices
+    luck: Array
+    resampled: int
+
+    def __repr__(self) -> str:
+        return (
+            f"Walks({len(self.final)} walks of {self.activation}, depth {self.depth}: final log-norm "
+            f"{self.mean:.3g}, spread {self.spread:.3g})"
+        )
+
+    @property
+    def depth(self) -> int:
+        """The number of weight layers, D."""
+        return len(self.widths) - 1
 
     @property
     def final(self) -> Array:
-        """The log-norm at layer 0, one value a walk."""
+        """The log-norm at layer 0, one value per walk."""
         return np.asarray(self.log_norm[:, -1])
 
     @property
@@ -58,13 +83,21 @@ class Walks:
 
     @property
     def spread(self) -> float:
-        """The standard deviation of the final log-norm over the walks."""
+        """The standard deviation of the final log-norm over the walks; NaN for a single walk."""
         return float(self.final.std(ddof=1)) if len(self.final) > 1 else math.nan
 
     @property
     def standard_error(self) -> float:
-        """The standard error of `mean`."""
+        """The standard error of `mean`; NaN for a single walk."""
         return self.spread / math.sqrt(len(self.final))
+
+    def summary(self, layers: int = 5) -> list[LayerSummary]:
+        """Return mean and quantiles of the log-norm at about that many layers, evenly spaced from D down to 0."""
+        columns = np.unique(np.linspace(0, len(self.layers) - 1, layers).round().astype(int))
+        means = self.log_norm[:, columns].mean(axis=0)
+        low, high = np.quantile(self.log_norm[:, columns], (0.05, 0.95), axis=0)
+        rows = zip(self.layers[columns], means, low, high, strict=True)
+        return [LayerSummary(int(d), float(mean), float(p5), float(p95)) for d, mean, p5, p95 in rows]
 
 
 def simulate(
@@ -75,16 +108,28 @@ def simulate(
     gain: float | Sequence[float],
     walks: int = 400,
     rng: np.random.Generator | int | None = None,
-    weights: str = "gaussian",
-    method: str = "exact",
+    weights: Weights = "gaussian",
+    method: Method = "exact",
     every: int = 1,
 ) -> Walks:
-    """Return the walks of the gradient's log-norm through that many random networks.
+    """Return samples of the walk of the gradient's log-norm, ln(|delta_d| / |delta_D|), through random networks.
 
-    All steps are alike: a_0 is random of unit variance, h_0 = f(a_0), the last step includes f'(a_0), and delta_D is
-    a random vector. `width` is one number, or depth + 1 of them, input first; `gain` one, or one a layer, layer 1
-    first. Layers in which nothing is active are drawn anew, as in the paper, and counted. `method="dense"` draws the
-    matrices. `every=k` keeps every k-th layer of the result, and the last, where all of them would not fit.
+    The networks are those of eq. 1 to 7, a = g W h and h = f(a), in the convention that makes all D steps alike: a_0
+    is a standard normal vector, h_0 = f(a_0), delta_D is a random vector, and the last step includes f'(a_0). Layers
+    through which nothing passes are resampled, as in the paper, and counted. Samples are exact in law, to rounding.
+    The same seed gives the same walks on any number of cores.
+
+    Args:
+        activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`.
+        width: units per layer, or all depth + 1 widths, input first.
+        depth: the number of weight layers D; may be omitted if all widths are given.
+        gain: the factor g on weights of variance 1 / fan_in; one for all layers, or one per layer, layer 1 first.
+            From 1e-9 to 1e9.
+        walks: the number of networks to sample.
+        rng: a NumPy generator, a seed, or None for a random seed.
+        weights: "gaussian", or "orthogonal" for Haar orthogonal matrices with entries of the same variance.
+        method: "exact" draws no matrix and costs O(width) per layer; "dense" draws the matrices.
+        every: keep every k-th layer of the result, and the first and last, where all of them would not fit in memory.
 
     >>> walks = simulate("relu", 100, 50, gain=1.4323, walks=200, rng=1)
     >>> walks.log_norm.shape, abs(walks.mean) < 4 * walks.standard_error
@@ -95,152 +140,62 @@ def simulate(
     gains = _gains(gain, len(layers) - 1)
     count = checks.whole("simulate", "walks", walks)
     checks.one_of("simulate", "weights", weights, checks.WEIGHTS)
-    sampler = _SAMPLERS[checks.one_of("simulate", "method", method, tuple(_SAMPLERS))]
-    columns = _columns(len(layers) - 1, checks.whole("simulate", "every", every, most=checks.DEEPEST), count)
-    block = _block(sampler, layers, count)
+    sampler = _SAMPLERS[checks.one_of("simulate", "method", method, METHODS)]
+    spacing = checks.whole("simulate", "every", every, most=checks.DEEPEST)
+    kept = memory.kept_layers(len(layers) - 1, spacing, count)
+    block = memory.block_size(sampler, layers, count)
     starts = range(0, count, block)
     jobs = list(zip(starts, _seed(rng).spawn(len(starts)), strict=True))
-    log_norm, log_variance = (np.empty((count, len(columns))) for _ in range(2))
+    log_norm, log_variance = (np.empty((count, len(kept))) for _ in range(2))
     luck = np.empty((count, 2))
 
     def run(jobs: list[Job], advance: Callable[[int], None]) -> int:
-        arena, dead = Arena(min(int(_KEPT_BYTES), block * sum(_layer_bytes(sampler, layers)))), 0
+        arena, resampled = Arena(memory.arena_bytes(sampler, layers, block)), 0
         for start, seed in jobs:
             rows = slice(start, start + block)
-            networks = _Networks(sampler(f, weights, arena, seed), layers, gains, advance)
-            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # looked for, and told, elsewhere
-                dead += networks.walk(log_norm[rows], log_variance[rows], columns)
+            networks = Networks(sampler(f, weights, arena, seed), layers, gains, advance)
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # checked below and in signal.py
+                resampled += networks.walk(log_norm[rows], log_variance[rows], kept)
             luck[rows] = networks.sampler.luck
-        return dead
+        return resampled
 
-    heavy = block * max(_layer_bytes(sampler, layers)) > _HEAVY_BYTES
-    threads = 1 if heavy else min(len(jobs), _THREADS, os.cpu_count() or 1)
-    dead = _in_threads(run, jobs, threads, f"{f} walks", len(jobs) * len(gains))
+    heavy = memory.is_heavy(sampler, layers, block)
+    threads = 1 if heavy else min(len(jobs), memory.THREADS, os.cpu_count() or 1)
+    resampled = _in_threads(run, jobs, threads, f"{f} walks", len(jobs) * len(gains))
     if not (np.isfinite(log_norm).all() and np.isfinite(log_variance).all()):
-        raise ValueError(f"simulate: the signal or the gradient of {f} leaves what floating point can hold")
-    return Walks(log_norm, log_variance, columns, luck, dead)
+        raise ValueError(f"simulate: the signal or the gradient of {f} exceeds the range of floating point")
+    return Walks(f, layers, gains, weights, log_norm, log_variance, kept, luck, resampled)
 
 
-def _in_threads(run: Callable[..., int], jobs: list[Job], threads: int, label: str, steps: int) -> int:
-    """Run the jobs on a few threads, NumPy's work being outside the interpreter's lock; sum what they return.
+def _in_threads(
+    run: Callable[[list[Job], Callable[[int], None]], int], jobs: list[Job], threads: int, label: str, steps: int
+) -> int:
+    """Run the jobs on a few threads and return the sum of their results; NumPy releases the interpreter's lock.
 
-    Which thread does a job has no influence on its random numbers.
+    The random numbers of a job do not depend on the thread that runs it.
     """
     stop = threading.Event()
-    with progress(label, steps) as advance, ThreadPoolExecutor(threads) as pool:
+    with progress(label, steps) as shown, ThreadPoolExecutor(threads) as pool:
 
-        def step(done: int) -> None:
+        def advance(steps: int) -> None:
             if stop.is_set():
                 raise InterruptedError
-            advance(done)
+            shown.advance(steps)
 
         try:
-            return sum(pool.map(lambda first: run(jobs[first::threads], step), range(threads)))
+            return sum(pool.map(lambda first: run(jobs[first::threads], advance), range(threads)))
         except BaseException:
             stop.set()  # an interrupt, or an error in one thread: the others need not finish
             raise
 
 
-class _Networks:
-    """A block of networks, forward and back; layers that do not all fit in memory come in segments.
-
-    A segment is drawn once more when the way back gets to it, from the same random numbers; the last segment,
-    and so the only one of a network that fits, is not.
-    """
-
-    def __init__(self, sampler: Any, widths: tuple[int, ...], gains: Array, advance: Callable[[int], None]) -> None:
-        self.sampler, self.widths, self.gains, self.advance = sampler, widths, gains, advance
-
-    def walk(self, log_norm: Array, log_variance: Array, columns: Indices) -> int:
-        """Fill in the rows of the block, and return how many of its layers were dead."""
-        walks, dead = len(log_norm), 0
-        segments: list[range] = _segments(self.sampler, self.widths, walks)
-        marks: list[tuple[Any, Signal | None]] = []
-        below: Signal | None = None
-        layers: list[Any] = []
-        for segment in segments:
-            marks.append((self.sampler.mark(), below))
-            layers = self._draw(segment, below, walks)
-            dead += sum(layer.dead for layer in layers)
-            below = Signal(layers[-1].response.signal.h.copy(), layers[-1].response.signal.log_norm)
-        log_scale, gradient = self.sampler.top(below, self.widths[-1], self.gains[-1])
-        log_norm[:, 0], log_variance[:, 0] = 0.0, 2 * log_scale
-        column = {int(layer): index for index, layer in enumerate(columns)}
-        total = np.zeros(walks)
-        for segment, (mark, below) in zip(reversed(segments), reversed(marks), strict=True):
-            if segment is not segments[-1]:
-                self.sampler.rewind(mark)
-                layers = self._draw(segment, below, walks)
-            for d in reversed(segment):
-                layer = layers[d - segment.start]
-                gradient, growth = self.sampler.backward(gradient, layer)
-                total += growth + math.log(self.gains[d])
-                if d in column:
-                    log_norm[:, column[d]], log_variance[:, column[d]] = total, 2 * layer.log_scale
-                self.advance(1)
-        return dead
-
-    def _draw(self, segment: range, below: Any, walks: int) -> list[Any]:
-        layers: list[Any] = []
-        self.sampler.arena.clear()
-        for d in segment:
-            if d == 0:
-                layers.append(self.sampler.first(walks, self.widths[0]))
-            else:
-                signal = layers[-1].response.signal if layers else below
-                layers.append(self.sampler.forward(signal, self.widths[d], self.gains[d - 1]))
-        return layers
-
-
-def _layer_bytes(sampler: Any, widths: tuple[int, ...]) -> list[int]:
-    """Return what layers 0 to D - 1 of one walk need until the way back."""
-    return [sampler.bytes_a_layer(*pair) for pair in pairwise((0, *widths[:-1]))]
-
-
-def _segments(sampler: Any, widths: tuple[int, ...], walks: int) -> list[range]:
-    """Return layers 0 to D - 1 in runs that stay within the memory allowed for what is kept."""
-    edges, kept = [0], 0
-    for d, size in enumerate(_layer_bytes(sampler, widths)):
-        kept += walks * size
-        if kept > _KEPT_BYTES and d > edges[-1]:
-            edges.append(d)
-            kept = walks * size
-    return [range(*pair) for pair in pairwise([*edges, len(widths) - 1])]
-
-
 def _gains(gain: float | Sequence[float], depth: int) -> Array:
     if isinstance(gain, Sequence | np.ndarray):
-        each = [checks.positive("simulate", "gain", g, *checks.GAIN_RANGE) for g in gain]
-        if len(each) != depth:
-            raise ValueError(f"simulate: gain must be one number or depth={depth} of them, got {len(each)}")
-        return np.array(each)
+        gains = [checks.positive("simulate", "gain", g, *checks.GAIN_RANGE) for g in gain]
+        if len(gains) != depth:
+            raise ValueError(f"simulate: gain must be one number or depth={depth} of them, got {len(gains)}")
+        return np.array(gains)
     return np.full(depth, checks.positive("simulate", "gain", gain, *checks.GAIN_RANGE))
-
-
-def _columns(depth: int, every: int, walks: int) -> Indices:
-    """Return the layers to keep, from D down to 0, both included."""
-    columns = np.append(np.arange(depth, 0, -every), 0)
-    if walks * len(columns) > _RESULT_CELLS:
-        room = _RESULT_CELLS // walks - 2
-        advice = f"keep fewer layers with every={-(-depth // room)} or " if room > 0 else ""
-        raise ValueError(
-            f"simulate: {walks} walks of {len(columns)} layers do not fit in memory; {advice}ask for fewer walks"
-        )
-    return columns
-
-
-def _block(sampler: Any, widths: tuple[int, ...], walks: int) -> int:
-    """Return how many walks go together: few enough for every thread to have some, and for the cache."""
-    largest = max(sampler.bytes_a_layer(*pair) for pair in pairwise(widths))
-    if largest > _KEPT_BYTES:
-        raise ValueError("simulate: matrices of these widths do not fit in memory; use method='exact'")
-    least = int(_LEAST_BYTES // largest)
-    fitting = max(least, int(_KEPT_BYTES // sum(_layer_bytes(sampler, widths))))
-    shared = max(least, -(-walks // _THREADS))
-    block = max(1, min(walks, shared, fitting, int(_BLOCK_BYTES // largest)))
-    if len(_segments(sampler, widths, block)) * block * max(widths) * 8 > _MARK_BYTES:
-        raise ValueError("simulate: networks so wide and so deep at once do not fit in memory")
-    return block
 
 
 def _seed(rng: np.random.Generator | int | None) -> np.random.SeedSequence:

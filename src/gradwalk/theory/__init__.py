@@ -1,6 +1,6 @@
-"""What can be said of the walk without sampling it: closed forms and quadrature."""
+"""What is known of the walk without sampling it: closed forms and quadrature."""
 
-from gradwalk.theory.meanfield import chi, elasticity, fixed_point, kind, q_map
+from gradwalk.theory.meanfield import Kind, chi, elasticity, fixed_point, kind, q_map
 from gradwalk.theory.steps import Step, step
 
-__all__ = ["Step", "chi", "elasticity", "fixed_point", "kind", "q_map", "step"]
+__all__ = ["Kind", "Step", "chi", "elasticity", "fixed_point", "kind", "q_map", "step"]

@@ -1,4 +1,4 @@
-"""Averages over a Gaussian pre-activation, by piecewise Gauss-Legendre quadrature."""
+"""Expectations over a Gaussian pre-activation, by piecewise Gauss-Legendre quadrature."""
 
 import math
 from functools import lru_cache
@@ -11,11 +11,11 @@ from gradwalk.activations import Activation, Array, Indices
 
 _REACH = 12.0  # standard deviations; the tail beyond weighs 4e-33
 _ORDER = 16
-_LARGEST_Q = 1e8  # past this panels would have to be thinner than doubles resolve; f is homogeneous long before
+_LARGEST_Q = 1e8  # beyond it, panels would be narrower than double precision resolves
 
 
 class Nodes(NamedTuple):
-    """Quadrature nodes for a ~ N(0, q): the average of F is `weight @ F(a)`; `panel` says where each belongs."""
+    """Quadrature nodes for a ~ N(0, q): E[F(a)] is `weight @ F(a)`; `panel` is the number of each node's panel."""
 
     a: Array
     weight: Array
@@ -24,11 +24,11 @@ class Nodes(NamedTuple):
 
 @lru_cache(maxsize=64)
 def nodes(activation: Activation, q: float, finest: float = 1.0) -> Nodes:
-    """Return nodes at which averages of smooth functions of f(a) and f'(a) come out to about 1e-12.
+    """Return nodes for expectations of smooth functions of f(a) and f'(a), accurate to about 1e-12.
 
-    Panels are uniform in a / sqrt(q), short enough for functions that oscillate, and graded in a itself, where f may
-    bend sharply on that scale; an edge stands at every kink. Averages of functions that peak where f' crosses 0, as
-    those of the step do, need panels graded down to the width `finest` there.
+    Panels are uniform in a / sqrt(q), short enough for functions that oscillate, and graded in a itself, on whose scale
+    f may bend sharply; every kink is the edge of a panel. Functions that peak where f' crosses 0, as those of the step
+    do, need panels graded down to the width `finest` there.
     """
     if q > _LARGEST_Q:
         raise ValueError(f"quadrature: the pre-activation variance must be at most {_LARGEST_Q:g}, got q={q:g}")
@@ -39,7 +39,7 @@ def nodes(activation: Activation, q: float, finest: float = 1.0) -> Nodes:
     if finest < 1.0:
         distance = np.geomspace(finest, 1.0, 1 + math.ceil(-math.log2(finest)))
         around = [zero + np.concatenate([-distance, [0.0], distance]) for zero in _zeros(activation, sd * edges)]
-        edges = _merged(edges, *(each / sd for each in around))
+        edges = _merged(edges, *(points / sd for points in around))
     points, weights = np.polynomial.legendre.leggauss(_ORDER)
     half = np.diff(edges)[:, None] / 2
     x = edges[:-1, None] + half * (points + 1)
@@ -51,7 +51,7 @@ def nodes(activation: Activation, q: float, finest: float = 1.0) -> Nodes:
 def flat_share(activation: Activation, q: float) -> float:
     """Return P(f'(a) = 0): the weight of the panels on which the derivative vanishes throughout.
 
-    Where f' is smaller than double precision holds, it counts as 0.
+    A derivative that underflows double precision counts as 0.
     """
     a, weight, panel = nodes(activation, q)
     alive = np.zeros(panel[-1] + 1, dtype=bool)
@@ -66,7 +66,7 @@ def _merged(*parts: Array) -> Array:
 
 
 def _zeros(activation: Activation, a: Array) -> list[float]:
-    """Return where f' crosses 0 inside an interval between two neighbours of `a`; a jump at a kink is no crossing."""
+    """Return where f' crosses 0 strictly between neighbouring points of `a`, which include the kinks."""
 
     def slope(at: float) -> float:
         return float(np.asarray(activation.derivative(np.array([at])))[0])

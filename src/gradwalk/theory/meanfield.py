@@ -1,10 +1,13 @@
-"""The limit of infinite width: how the variance of the signal maps from layer to layer, and its kind.
+"""The limit of infinite width: how the variance of the signal changes from layer to layer, and the kinds of activation.
 
-With q the variance of the pre-activations of a layer and x standard normal, those of the next have variance
-g^2 V(q), where V(q) = E[f(sqrt(q) x)^2]; the gradient grows by chi = g^2 E[f'(sqrt(q) x)^2] on its way back.
+With q the variance of the pre-activations of a layer and x standard normal, those of the next layer have variance
+g^2 V(q), where V(q) = E[f(sqrt(q) x)^2]; backwards, |delta|^2 grows by chi = g^2 E[f'(sqrt(q) x)^2] per layer.
+
+Expectations are computed by quadrature to about 1e-12, for q up to 1e8.
 """
 
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 from scipy import optimize
@@ -13,12 +16,16 @@ from gradwalk import activations, checks
 from gradwalk.activations import Activation
 from gradwalk.theory.gaussian import nodes
 
+Kind = Literal["neutral", "steady", "unsteady"]
+
 _KIND_RANGE = np.geomspace(1e-4, 1e4, 33)
-_NEUTRAL = 1e-9  # quadrature gives the elasticity of an exactly homogeneous f to about 1e-13
+_NEUTRAL = 1e-9  # quadrature gives the elasticity of a homogeneous f, 1, to about 1e-13
 
 
 def q_map(activation: str | Activation, q: float, gain: float = 1.0) -> float:
-    """Return the variance of the next layer's pre-activations, g^2 E[f(sqrt(q) x)^2].
+    """Return the variance of the next layer's pre-activations, g^2 E[f(sqrt(q) x)^2], x standard normal.
+
+    `q` is the variance of this layer's pre-activations. Exact for infinite width.
 
     >>> round(q_map("relu", 2.0), 12)
     1.0
@@ -28,7 +35,10 @@ def q_map(activation: str | Activation, q: float, gain: float = 1.0) -> float:
 
 
 def chi(activation: str | Activation, q: float, gain: float = 1.0) -> float:
-    """Return the mean growth of the squared gradient norm over a layer, g^2 E[f'(sqrt(q) x)^2].
+    """Return the expected growth of |delta|^2 over one layer, g^2 E[f'(sqrt(q) x)^2], x standard normal.
+
+    `q` is the variance of the pre-activations. This is <z> at gain g, which is exact at any width for Gaussian weights;
+    ln chi is the limit of the drift <ln z> for infinite width.
 
     >>> round(chi("relu", 1.0, gain=2**0.5), 12)
     1.0
@@ -38,9 +48,10 @@ def chi(activation: str | Activation, q: float, gain: float = 1.0) -> float:
 
 
 def elasticity(activation: str | Activation, q: float) -> float:
-    """Return kappa = d ln V / d ln q: by what power of q the variance of the signal responds.
+    """Return kappa = d ln V / d ln q, the local exponent of V(q) = E[f(sqrt(q) x)^2].
 
-    By Stein's identity it is E[a f(a) f'(a)] / E[f(a)^2] for a ~ N(0, q), so no difference is taken.
+    Computed as E[a f(a) f'(a)] / E[f(a)^2] for a ~ N(0, q), without finite differences. kappa is 1 for a homogeneous f
+    such as relu; below 1, fluctuations of the signal's variance shrink from layer to layer, above 1 they grow.
 
     >>> round(elasticity("linear", 3.0), 12)
     1.0
@@ -50,10 +61,10 @@ def elasticity(activation: str | Activation, q: float) -> float:
 
 
 def fixed_point(activation: str | Activation, gain: float) -> float:
-    """Return the variance q > 0 that a layer of that gain hands on unchanged: q = g^2 V(q).
+    """Return the fixed point q > 0 of the variance map at that gain: q = g^2 E[f(sqrt(q) x)^2].
 
-    Where there are several, the least. Neutral activations have none, or every q; many others none at
-    gains too small or too large, and that is told as a ValueError.
+    The smallest one between 1e-6 and 1e6. Raises ValueError where there is none: for neutral activations, for which
+    either no q or every q is a fixed point, and for the others at gains that are too small or too large.
 
     >>> q = fixed_point("tanh", 1.5); abs(q_map("tanh", q, 1.5) - q) < 1e-9
     True
@@ -61,7 +72,7 @@ def fixed_point(activation: str | Activation, gain: float) -> float:
     f = activations.activation(activation)
     g = checks.positive("fixed_point", "gain", gain)
     if kind(f) == "neutral":
-        raise ValueError(f"fixed_point: {f} hands every variance on alike and has no fixed point of its own")
+        raise ValueError(f"fixed_point: {f} scales every variance by the same factor and has no isolated fixed point")
 
     def excess(log_q: float) -> float:
         return float(np.log(q_map(f, np.exp(log_q), g)) - log_q)
@@ -74,11 +85,12 @@ def fixed_point(activation: str | Activation, gain: float) -> float:
     return float(np.exp(optimize.brentq(excess, grid[turns[0]], grid[turns[0] + 1], xtol=1e-13)))
 
 
-def kind(activation: str | Activation) -> str:
-    """Return "neutral", "steady" or "unsteady", by the elasticity over q from 1e-4 to 1e4.
+def kind(activation: str | Activation) -> Kind:
+    """Return "neutral", "steady" or "unsteady", by the elasticity kappa at q from 1e-4 to 1e4.
 
-    neutral: kappa is 1 everywhere, the step does not depend on q; steady: kappa is nowhere above 1, so that
-    fluctuations of the signal die out; unsteady: somewhere kappa > 1, and there they grow with depth.
+    - neutral: kappa = 1 everywhere. The step does not depend on q, and one gain serves every depth.
+    - steady: kappa <= 1 everywhere. Fluctuations of the signal's variance die out; the unbiased gain depends on depth.
+    - unsteady: kappa > 1 somewhere. There fluctuations grow with depth, and no gain serves a deep network.
 
     >>> [kind(name) for name in ("relu", "tanh", "gelu")]
     ['neutral', 'steady', 'unsteady']
@@ -87,11 +99,11 @@ def kind(activation: str | Activation) -> str:
 
 
 @lru_cache(maxsize=64)
-def _kind(activation: Activation) -> str:
-    response = np.array([elasticity(activation, float(q)) for q in _KIND_RANGE])
-    if np.all(np.abs(response - 1) < _NEUTRAL):
+def _kind(activation: Activation) -> Kind:
+    kappa = np.array([elasticity(activation, float(q)) for q in _KIND_RANGE])
+    if np.all(np.abs(kappa - 1) < _NEUTRAL):
         return "neutral"
-    return "unsteady" if np.any(response > 1 + _NEUTRAL) else "steady"
+    return "unsteady" if np.any(kappa > 1 + _NEUTRAL) else "steady"
 
 
 def _moments(activation: Activation, q: float) -> tuple[float, float, float]:
@@ -100,5 +112,5 @@ def _moments(activation: Activation, q: float) -> tuple[float, float, float]:
     f, slope = np.asarray(activation.f(a)), np.asarray(activation.derivative(a))
     moments = float(weight @ f**2), float(weight @ slope**2), float(weight @ (a * f * slope))
     if not np.all(np.isfinite(moments)) or moments[0] <= 0:
-        raise ValueError(f"{activation}: f is zero or not finite for pre-activations of variance q={q:g}")
+        raise ValueError(f"{activation}: f must be finite and not zero everywhere, but is not at q={q:g}")
     return moments

@@ -1,4 +1,4 @@
-"""The step of the walk: mean and variance of ln z, z the factor one layer puts on |delta|^2 at gain 1."""
+"""The step of the walk: mean and variance of ln z, where one layer multiplies |delta|^2 by z at gain 1 (eq. 7)."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -10,12 +10,13 @@ from scipy import special
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation, Array
+from gradwalk.checks import Formula, Weights
 from gradwalk.theory.gaussian import flat_share, nodes
 from gradwalk.theory.meanfield import kind
 
 
 class Step(NamedTuple):
-    """The drift (mean) and the variance of ln z at gain 1; the log-norm moves by half of ln z plus ln g."""
+    """The drift (mean) and the variance of ln z at gain 1; the log-norm changes by ln g + ln(z) / 2 per layer."""
 
     drift: float
     variance: float
@@ -25,19 +26,27 @@ def step(
     activation: str | Activation,
     width: int,
     *,
-    weights: str = "gaussian",
+    weights: Weights = "gaussian",
     q: float | None = None,
-    formula: str = "exact",
+    formula: Formula = "exact",
     width_out: int | None = None,
 ) -> Step:
-    """Return drift and variance of ln z for one layer that reads `width` units, at gain 1.
+    """Return the drift <ln z> and the variance of ln z of one layer at gain 1.
 
-    exact: closed forms for linear and ReLU (eq. 11-17 to all orders), quadrature for the others, to about 1e-10.
-    paper: as printed, for linear and ReLU; eq. 14's variance is that of the log-norm, a quarter of ln z's.
-    `q` is the variance of the pre-activations; the step of a neutral activation does not depend on it.
-    With orthogonal weights and an activation that is not neutral, the pre-activations are taken as independent,
-    which leaves a relative error of order 1 / width. `width_out` is the layer's own width where it is not `width`:
-    orthogonal weights keep the length of delta in a layer that does not widen, and only in such a one.
+    The unbiased gain is exp(-drift / 2), eq. 10; over D layers the final log-norm has standard deviation
+    sqrt(D variance) / 2. Closed forms for linear and relu, quadrature accurate to about 1e-10 for the others. Exact,
+    except for orthogonal weights with an activation that is not neutral: there the pre-activations are taken as
+    independent, with a relative error of order 1 / width.
+
+    Args:
+        activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`.
+        width: the fan-in of the layer, N.
+        weights: "gaussian", or "orthogonal" for Haar orthogonal matrices.
+        q: the variance of the pre-activations, up to 1e8; needed unless the activation is neutral.
+        formula: "exact", or "paper" for eq. 12 and 14 (linear) and eq. 16 and 17 (relu) as printed. The variance of
+            eq. 14 is that of the log-norm, a quarter of that of ln z.
+        width_out: the width of the layer itself, if not `width`. It matters for orthogonal weights alone: those of a
+            layer that widens do not preserve the norm of delta.
 
     >>> step("relu", 100)
     Step(drift=-0.71856806..., variance=0.05193999...)
@@ -45,27 +54,32 @@ def step(
     f = activations.activation(activation)
     n = checks.whole("step", "width", width)
     checks.one_of("step", "weights", weights, checks.WEIGHTS)
-    if checks.one_of("step", "formula", formula, ("exact", "paper")) == "paper":
+    if checks.one_of("step", "formula", formula, checks.FORMULAS) == "paper":
         return _printed(f, n, weights)
     neutral = kind(f) == "neutral"
     if q is None and not neutral:
-        raise ValueError(f"step: the step of {f} depends on the variance of the pre-activations; pass q=")
+        raise ValueError(
+            f"step: the step of {f} depends on the variance of the pre-activations, which is missing; pass q="
+        )
     variance = 1.0 if neutral else checks.positive("step", "q", q)
     gaussian = _CLOSED[f.name](n) if f.name in _CLOSED else _by_quadrature(f, n, variance)
     out = n if width_out is None else checks.whole("step", "width_out", width_out)
     return gaussian if weights == "gaussian" else _orthogonal(gaussian, max(n, out))
 
 
+@lru_cache(maxsize=1024)
 def _linear(n: int) -> Step:
     return Step(_log_chi2_mean(n) - math.log(n), _log_chi2_variance(n))
 
 
+@lru_cache(maxsize=1024)
 def _relu(n: int) -> Step:
     reach = math.ceil(20 * math.sqrt(n))  # 40 standard deviations of the number of active units
     active = np.arange(max(1, n // 2 - reach), min(n, n // 2 + reach) + 1)
-    log_share = np.concatenate([[0.0], np.cumsum(np.log((n - active[:-1]) / (active[:-1] + 1)))])  # binomial
+    # ln of the binomial distribution of the number of active units, M in eq. 15, up to a constant
+    log_share = np.concatenate([[0.0], np.cumsum(np.log((n - active[:-1]) / (active[:-1] + 1)))])
     share = np.exp(log_share - log_share.max())
-    share /= share.sum()  # given at least one active unit
+    share /= share.sum()  # given that at least one unit is active
     means = np.array(special.digamma(active / 2)) + math.log(2 / n)
     drift = float(share @ means)
     within = float(share @ special.polygamma(1, active / 2))
@@ -84,16 +98,16 @@ def _log_chi2_variance(n: int) -> float:
 
 
 def _orthogonal(gaussian: Step, n: int) -> Step:
-    """Return the step of a Haar matrix, n its greater side.
+    """Return the step of a Haar orthogonal matrix from that of a Gaussian one; n is the larger of its two dimensions.
 
-    A Gaussian vector is a uniform direction times an independent norm, and a Gaussian matrix takes delta to a vector
-    of the smaller space as a Haar one does, times such a norm of the larger.
+    A Gaussian vector is a uniform direction times an independent norm. So the image of delta under a Gaussian matrix
+    is that under a Haar matrix times the norm of an independent Gaussian vector of n components.
     """
     norm = _linear(n)
     return Step(gaussian.drift - norm.drift, max(gaussian.variance - norm.variance, 0.0))
 
 
-def _printed(f: Activation, n: int, weights: str) -> Step:
+def _printed(f: Activation, n: int, weights: Weights) -> Step:
     if weights != "gaussian" or f.name not in ("linear", "relu"):
         raise ValueError(f"step: the paper prints no formula for {f} with {weights} weights; use formula='exact'")
     if f.name == "linear":
@@ -103,18 +117,21 @@ def _printed(f: Activation, n: int, weights: str) -> Step:
 
 @lru_cache(maxsize=1024)
 def _by_quadrature(activation: Activation, n: int, q: float) -> Step:
-    """Return the step by its Laplace transform: z is a mean of n independent terms f'(a)^2 xi^2.
+    """Return the step from the Laplace transform of z, a mean of n independent terms f'(a)^2 xi^2.
 
-    With phi(s) = E[(1 + 2 s f'(a)^2)^(-1/2)], Psi(t) = E[exp(-t z)] = phi(t / n)^n, given that some f'(a) != 0,
-    <ln z> = int (exp(-t) - Psi(t)) / t dt  and  <(ln z)^2> = -2 int ln t (exp(-t) - Psi(t)) / t dt - 2 gamma <ln z>.
-    In u = ln t both are integrals of analytic functions over the line: the trapezoid rule converges geometrically.
+    With phi(s) = E[(1 + 2 s f'(a)^2)^(-1/2)] and Psi(t) = E[exp(-t z)] = phi(t / n)^n, given that some f'(a) != 0,
+        <ln z>     = int (exp(-t) - Psi(t)) / t dt,
+        <(ln z)^2> = -2 int ln t (exp(-t) - Psi(t)) / t dt - 2 gamma <ln z>.
+    In u = ln t both integrands are analytic on the real line, and the trapezoidal rule converges geometrically.
     """
-    finest = 2.0 ** -math.ceil(48 / n)  # terms narrower than this weigh less than 1e-14 in the n-th power
+    finest = 2.0 ** -math.ceil(48 / n)  # narrower features contribute less than 1e-14 to the n-th power
     a, weight, _ = nodes(activation, q, finest)
     slope2 = np.asarray(activation.derivative(a), dtype=np.float64) ** 2
     mean_z = float(weight @ slope2)
     if not 0 < mean_z < math.inf:
-        raise ValueError(f"step: the derivative of {activation} is zero or not finite at q={q:g}")
+        raise ValueError(
+            f"step: the derivative of {activation} must be finite and not zero everywhere, but is not at q={q:g}"
+        )
     transform = _transform(slope2 / mean_z, weight, n, flat_share(activation, q))
     spacing = 0.25
     first = second = 0.0
@@ -129,14 +146,14 @@ def _by_quadrature(activation: Activation, n: int, q: float) -> Step:
 
 
 def _blocks(spacing: float, nodes: int) -> Iterator[Array]:
-    """Yield the points u = ln t, from where exp(-t) and Psi are both 1, in blocks that keep a table of them small."""
+    """Yield the points u = ln t, from where exp(-t) and Psi are both 1 upwards, in blocks that limit the memory."""
     length = max(1, min(64, 2_000_000 // nodes))
     for first in range(0, 16_384, length):
         yield -40 + spacing * np.arange(first, first + length)
 
 
 def _transform(slope2: Array, weight: Array, n: int, flat: float) -> Callable[[Array], Array]:
-    """Return u -> E[exp(-e^u z)], given that not all n units are flat; the flat ones have f' = 0 exactly."""
+    """Return the function u -> E[exp(-e^u z)], given that not all n units are flat; `flat` is P(f' = 0) of one unit."""
     all_flat = flat**n
     alive = slope2 > 0
     log_slope2, weight = np.log(slope2[alive]), weight[alive]
@@ -144,10 +161,10 @@ def _transform(slope2: Array, weight: Array, n: int, flat: float) -> Callable[[A
     def transform(u: Array) -> Array:
         log_terms = math.log(2 / n) + u[:, None] + log_slope2
         log_root = -0.5 * np.logaddexp(0.0, log_terms)  # ln (1 + 2 t f'^2 / n)^(-1/2), for any t
-        excess = np.exp(log_root) @ weight  # phi less its limit P(f' = 0): small without cancellation
+        excess = np.exp(log_root) @ weight  # phi minus its limit P(f' = 0), without cancellation
         near_one = np.log1p(np.maximum(np.expm1(log_root) @ weight, -0.9))
         powers = np.exp(n * np.where(excess + flat > 0.5, near_one, np.log(excess + flat)))
-        if all_flat > 0:  # where phi comes down to its limit, the difference of the powers must not cancel
+        if all_flat > 0:  # where phi is close to its limit, the difference of the powers would cancel
             above = all_flat * np.expm1(n * np.log1p(excess / flat))
             return np.asarray(np.where(powers > 2 * all_flat, powers - all_flat, above) / (1 - all_flat))
         return np.asarray(powers)

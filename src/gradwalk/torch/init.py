@@ -16,6 +16,7 @@ from torch import nn
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation
+from gradwalk.checks import Weights
 from gradwalk.gains import SERVICEABLE, GainEstimate, UnsteadyWarning, max_depth, solve_gain
 from gradwalk.gains import gain as unbiased_gain
 from gradwalk.torch.layers import LeftAlone, WeightLayer, find_layers
@@ -56,7 +57,7 @@ def random_walk_(
     activation: str | Activation = "linear",
     *,
     gain: float | None = None,
-    weights: str = "gaussian",
+    weights: Weights = "gaussian",
     depth: int | None = None,
     generator: torch.Generator | None = None,
 ) -> torch.Tensor:
@@ -95,7 +96,7 @@ def init_(
     activation: str | Activation | None = None,
     *,
     example: Any = None,
-    weights: str = "gaussian",
+    weights: Weights = "gaussian",
     generator: torch.Generator | None = None,
 ) -> InitReport:
     """Initialise every Linear and convolution of a model in place so that its gradient does an unbiased walk.
@@ -130,7 +131,7 @@ def init_(
 class _Gains:
     """The gains of one model, each looked up once for an activation, a fan-in and a number of steps."""
 
-    def __init__(self, steps: int, weights: str) -> None:
+    def __init__(self, steps: int, weights: Weights) -> None:
         self.steps = steps
         self.weights = weights
         self.known: dict[tuple[Activation, int, int], GainEstimate] = {}
@@ -157,7 +158,7 @@ class _Gains:
 
 
 @lru_cache(maxsize=256)
-def _solved(activation: Activation, fan_in: int, steps: int, weights: str) -> GainEstimate:
+def _solved(activation: Activation, fan_in: int, steps: int, weights: Weights) -> GainEstimate:
     return solve_gain(activation, fan_in, steps, weights=weights)
 
 
@@ -165,7 +166,7 @@ def _is_outside(layer: WeightLayer) -> bool:
     return any(note.endswith("outside the theory") for note in layer.notes)
 
 
-def _row(layer: WeightLayer, estimate: GainEstimate, weights: str) -> InitRow:
+def _row(layer: WeightLayer, estimate: GainEstimate, weights: Weights) -> InitRow:
     shape = tuple(_weight(layer).shape)
     wider = weights == "orthogonal" and shape[0] > layer.fan_in  # the gain is that of a square matrix
     return InitRow(
@@ -186,7 +187,7 @@ def _weight(layer: WeightLayer) -> torch.Tensor:
     return weight
 
 
-def _draw_(layer: WeightLayer, std: float, weights: str, generator: torch.Generator | None) -> None:
+def _draw_(layer: WeightLayer, std: float, weights: Weights, generator: torch.Generator | None) -> None:
     """Draw the weights of a layer group by group, an output channel a row, and make its bias 0."""
     weight, bias = _weight(layer), layer.module.bias
     if weights == "gaussian":
@@ -200,7 +201,7 @@ def _draw_(layer: WeightLayer, std: float, weights: str, generator: torch.Genera
         bias.zero_()
 
 
-def _fill_(tensor: torch.Tensor, std: float, weights: str, generator: torch.Generator | None) -> None:
+def _fill_(tensor: torch.Tensor, std: float, weights: Weights, generator: torch.Generator | None) -> None:
     if weights == "gaussian":
         tensor.normal_(0.0, std, generator=generator)
     else:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from gradwalk.activations import Activation, Array
+from gradwalk.checks import Weights
 from gradwalk.theory import chi, kind, q_map, step
 
 _ORTHOGONAL = 1e-3  # how far the Gram matrix of orthogonal weights may be from a multiple of the identity
@@ -79,7 +80,7 @@ def log_norm_step(
 
 
 @lru_cache(maxsize=8192)
-def _step(activation: Activation, width: int, weights: str, log_q: float) -> tuple[float, float]:
+def _step(activation: Activation, width: int, weights: Weights, log_q: float) -> tuple[float, float]:
     drift, variance = step(activation, width, weights=weights, q=math.exp(log_q))
     return drift, variance
 
@@ -92,7 +93,9 @@ def _signal_share(activation: Activation, log_q: float) -> float:
     return both / (chi(activation, q) * q_map(activation, q))
 
 
-def shown_by_the_forward_pass(module: nn.Module, weights: str, share: float, output: Tensor, delta: Tensor) -> float:
+def shown_by_the_forward_pass(
+    module: nn.Module, weights: Weights, share: float, output: Tensor, delta: Tensor
+) -> float:
     """Return by how much the log-norm moves because a = W h is known, on average over the examples.
 
     On the direction of h, W^T delta is (a . delta) / |h|, no longer random: of the N_in parts of |W^T delta|^2 one is
@@ -130,7 +133,7 @@ def mean_square(weight: Tensor) -> float:
     return float(weight.double().square().mean())
 
 
-def weights_kind(weight: Tensor) -> str:
+def weights_kind(weight: Tensor) -> Weights:
     """Return "orthogonal" if the rows are so, to 1e-3 and as far as 16 of them show, else "gaussian".
 
     With more rows than columns, W^T delta fluctuates even if the columns are orthogonal: that counts as Gaussian.

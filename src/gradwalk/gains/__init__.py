@@ -1,0 +1,22 @@
+"""The unbiased gain, and the depth and width that go with a given spread of the walk.
+
+Where the step does not depend on the variance of the signal, theory gives the gain. Elsewhere the gain depends on
+depth, because that variance settles slowly, and it is solved for with the exact sampler.
+"""
+
+from gradwalk.gains.describe import GainDescription, describe_gain, gain
+from gradwalk.gains.reach import SERVICEABLE, UnsteadyWarning, max_depth, min_width, unsteady_message
+from gradwalk.gains.solve import GainEstimate, solve_gain
+
+__all__ = [
+    "SERVICEABLE",
+    "GainDescription",
+    "GainEstimate",
+    "UnsteadyWarning",
+    "describe_gain",
+    "gain",
+    "max_depth",
+    "min_width",
+    "solve_gain",
+    "unsteady_message",
+]

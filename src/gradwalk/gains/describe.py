@@ -1,0 +1,137 @@
+"""`gain`, the number that most people want, and `describe_gain`, which returns it with all that is known of it."""
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gradwalk import activations, checks
+from gradwalk.activations import Activation
+from gradwalk.checks import Formula, Weights
+from gradwalk.gains.reach import UnsteadyWarning, unsteady_message
+from gradwalk.gains.solve import GainEstimate, neutral_gain, solve_gain
+from gradwalk.theory import Kind, Step, kind, step
+
+
+@dataclass(frozen=True)
+class GainDescription:
+    """An unbiased gain and related quantities; what is unknown or undefined is None.
+
+    Attributes:
+        activation, width, depth, weights, formula: what the gain is for. `width` is one width, or all of them, input
+            first; `depth` is None where one width was given without a depth.
+        gain: the factor g on the weights.
+        weight_std: the standard deviation g / sqrt(fan_in) of the weights; with several widths, one per layer, layer 1
+            first.
+        kind: of the activation: "neutral", "steady" or "unsteady".
+        step: drift and variance of ln z at gain 1, for a neutral activation and one width. With formula="paper", eq. 14
+            gives the variance of the log-norm for "linear", a quarter of that of ln z.
+        spread: the standard deviation of the final log-norm, where the depth is known.
+        standard_error: of the gain, 0 where it is exact.
+        walks: the number of sampled walks that the gain rests on, 0 where it is exact.
+        warning: why the gain is of no use at this depth, for unsteady activations.
+    """
+
+    activation: str
+    width: int | tuple[int, ...]
+    depth: int | None
+    weights: Weights
+    formula: Formula
+    gain: float
+    weight_std: float | tuple[float, ...]
+    kind: Kind
+    step: Step | None = None
+    spread: float | None = None
+    standard_error: float | None = None
+    walks: int | None = None
+    warning: str | None = None
+
+
+def gain(
+    activation: str | Activation,
+    width: int | Sequence[int],
+    depth: int | None = None,
+    *,
+    weights: Weights = "gaussian",
+    formula: Formula = "exact",
+    seed: int = 0,
+) -> float:
+    """Return the gain g at which the log-norm of the gradient does an unbiased walk: g = exp(-<ln z> / 2), eq. 10.
+
+    Draw weights with standard deviation g / sqrt(fan_in). The gain is exact for neutral activations (linear, relu,
+    leaky_relu), which need no depth. For the others it depends on depth, and is solved for with sampled walks; see
+    `solve_gain`, which also returns its standard error. Results are cached. Warns with `UnsteadyWarning` where the
+    log-norms of single networks spread too far at any gain (gelu, silu and mish in deep networks).
+
+    Args:
+        activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`.
+        width: units per layer (N), or all depth + 1 widths, input first; then the result is one gain for all layers.
+        depth: the number of weight layers (D).
+        weights: "gaussian", or "orthogonal" for Haar orthogonal matrices.
+        formula: "exact", or "paper" for eq. 13 and eq. 18 as printed (linear and relu with Gaussian weights).
+        seed: of the sampled walks.
+
+    >>> gain("relu", 100), gain("relu", 100, formula="paper")
+    (1.43230..., 1.43170...)
+    """
+    description = describe_gain(activation, width, depth, weights=weights, formula=formula, seed=seed)
+    if description.warning is not None:
+        warnings.warn(description.warning, UnsteadyWarning, stacklevel=2)
+    return description.gain
+
+
+def describe_gain(
+    activation: str | Activation,
+    width: int | Sequence[int],
+    depth: int | None = None,
+    *,
+    weights: Weights = "gaussian",
+    formula: Formula = "exact",
+    seed: int = 0,
+) -> GainDescription:
+    """Return the unbiased gain with related quantities: see `gain` for the arguments. It does not warn.
+
+    >>> describe_gain("relu", 100).step
+    Step(drift=-0.71856..., variance=0.05193...)
+    """
+    f = activations.activation(activation)
+    checks.one_of("gain", "weights", weights, checks.WEIGHTS)
+    checks.one_of("gain", "formula", formula, checks.FORMULAS)
+    if depth is None and not isinstance(width, Sequence | np.ndarray):
+        return _without_depth(f, checks.whole("gain", "width", width), weights, formula)
+    layers = checks.widths("gain", width, depth)
+    uniform = not isinstance(width, Sequence | np.ndarray)
+    paper = formula == "paper"
+    estimate = neutral_gain(f, layers, weights, "paper") if paper else solve_gain(f, layers, weights=weights, seed=seed)
+    stds = tuple(estimate.value / math.sqrt(fan_in) for fan_in in layers[:-1])
+    return GainDescription(
+        activation=f.name,
+        width=layers[0] if uniform else layers,
+        depth=len(layers) - 1,
+        weights=weights,
+        formula=formula,
+        gain=estimate.value,
+        weight_std=stds[0] if uniform else stds,
+        kind=estimate.kind,
+        step=step(f, layers[0], weights=weights, formula=formula) if uniform and estimate.kind == "neutral" else None,
+        spread=None if paper else estimate.spread,
+        standard_error=None if paper else estimate.standard_error,
+        walks=None if paper else estimate.walks,
+        warning=_warning(f, layers, estimate, weights, seed),
+    )
+
+
+def _without_depth(f: Activation, width: int, weights: Weights, formula: Formula) -> GainDescription:
+    if formula == "exact" and kind(f) != "neutral":
+        raise ValueError(f"gain: the gain of {f} depends on depth, which is missing; pass depth=")
+    s = step(f, width, weights=weights, formula=formula)
+    g = math.exp(-s.drift / 2)  # eq. 10
+    return GainDescription(f.name, width, None, weights, formula, g, g / math.sqrt(width), kind(f), s)
+
+
+def _warning(f: Activation, layers: tuple[int, ...], estimate: GainEstimate, weights: Weights, seed: int) -> str | None:
+    depth = len(layers) - 1
+    width = round(sum(layers[:-1]) / depth)
+    return unsteady_message(f, width, depth, spread=estimate.spread, weights=weights, seed=seed, where="gain")

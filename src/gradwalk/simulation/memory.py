@@ -1,0 +1,71 @@
+"""How a simulation is cut to fit in memory: walks into blocks, the layers of a block into segments."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gradwalk.activations import Indices
+from gradwalk.simulation.sampler import Sampler
+
+AnySampler = type[Sampler[Any, Any]]
+
+THREADS = 4
+KEPT_BYTES = 128e6  # layers of a block that wait for the backward pass, per thread
+MARK_BYTES = 256e6  # signals at which segments begin
+HEAVY_BYTES = 4e6  # if one layer of a block is larger, there is memory for one thread only
+BLOCK_BYTES = 1e6  # otherwise one layer of a block is small enough to stay in the cache,
+LEAST_BYTES = 2e5  # and large enough that NumPy's overhead per call does not dominate
+RESULT_CELLS = 24_000_000  # of log_norm and log_variance, 8 bytes each
+
+
+def layer_bytes(sampler: AnySampler, widths: tuple[int, ...]) -> list[int]:
+    """Return how many bytes layers 0 to D - 1 of one walk need until the backward pass."""
+    return [sampler.layer_bytes(*pair) for pair in pairwise((0, *widths[:-1]))]
+
+
+def segments(sampler: AnySampler, widths: tuple[int, ...], walks: int) -> list[range]:
+    """Return layers 0 to D - 1 as consecutive ranges, each of which fits in the memory for kept layers."""
+    edges, kept = [0], 0
+    for d, size in enumerate(layer_bytes(sampler, widths)):
+        kept += walks * size
+        if kept > KEPT_BYTES and d > edges[-1]:
+            edges.append(d)
+            kept = walks * size
+    return [range(*pair) for pair in pairwise([*edges, len(widths) - 1])]
+
+
+def block_size(sampler: AnySampler, widths: tuple[int, ...], walks: int) -> int:
+    """Return how many walks are drawn together: few enough to fit the cache and to give every thread some."""
+    largest = max(sampler.layer_bytes(*pair) for pair in pairwise(widths))
+    if largest > KEPT_BYTES:
+        raise ValueError("simulate: matrices of these widths do not fit in memory; use method='exact'")
+    least = int(LEAST_BYTES // largest)
+    fitting = max(least, int(KEPT_BYTES // sum(layer_bytes(sampler, widths))))
+    shared = max(least, -(-walks // THREADS))
+    block = max(1, min(walks, shared, fitting, int(BLOCK_BYTES // largest)))
+    if len(segments(sampler, widths, block)) * block * max(widths) * 8 > MARK_BYTES:
+        raise ValueError("simulate: networks this wide and this deep do not fit in memory; reduce width or depth")
+    return block
+
+
+def arena_bytes(sampler: AnySampler, widths: tuple[int, ...], block: int) -> int:
+    """Return the size of the arena that holds the kept layers of a block."""
+    return min(int(KEPT_BYTES), block * sum(layer_bytes(sampler, widths)))
+
+
+def is_heavy(sampler: AnySampler, widths: tuple[int, ...], block: int) -> bool:
+    """Return whether one layer of a block is so large that there is memory for one thread only."""
+    return block * max(layer_bytes(sampler, widths)) > HEAVY_BYTES
+
+
+def kept_layers(depth: int, every: int, walks: int) -> Indices:
+    """Return the layers that the result keeps, from D down to 0, both included."""
+    layers = np.append(np.arange(depth, 0, -every), 0)
+    if walks * len(layers) > RESULT_CELLS:
+        room = RESULT_CELLS // walks - 2
+        advice = f"keep fewer layers with every={-(-depth // room)} or " if room > 0 else ""
+        raise ValueError(
+            f"simulate: {walks} walks of {len(layers)} layers do not fit in memory; {advice}reduce the number of walks"
+        )
+    return layers

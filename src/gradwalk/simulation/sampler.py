@@ -1,0 +1,68 @@
+"""What the driver of a simulation asks of a sampler: layers drawn on the way forward, and the gradient's way back."""
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from gradwalk.activations import Activation, Array
+from gradwalk.checks import Weights
+from gradwalk.simulation.arena import Arena
+from gradwalk.simulation.signal import Response, Signal
+
+
+class Layer(Protocol):
+    """One layer of a block of walks, one row per walk; a sampler adds what its own backward pass needs."""
+
+    @property
+    def log_scale(self) -> Array:
+        """ln of the standard deviation of the pre-activations."""
+
+    @property
+    def response(self) -> Response:
+        """f and f' of the pre-activations."""
+
+    @property
+    def resampled(self) -> int:
+        """How many times the layer was resampled because nothing passed it."""
+
+
+LayerT = TypeVar("LayerT", bound=Layer)
+GradientT = TypeVar("GradientT")
+
+
+class Sampler(Protocol[LayerT, GradientT]):
+    """Draws the layers of a block of walks one by one, and propagates a gradient back through them.
+
+    `LayerT` is what it keeps of a layer until the backward pass, `GradientT` what it keeps of the gradient. Arrays of
+    layers are allocated in the arena, which the driver clears.
+    """
+
+    arena: Arena
+    luck: Array | float
+
+    def __init__(
+        self, activation: Activation, weights: Weights, arena: Arena, seed: np.random.SeedSequence
+    ) -> None: ...
+
+    @staticmethod
+    def layer_bytes(width_in: int, width_out: int) -> int:
+        """Return how many bytes of one layer of one walk stay in memory until the backward pass."""
+
+    def mark(self) -> Callable[[], None]:
+        """Return a function that rewinds the forward draws to this point, so that the same layers are drawn again.
+
+        It may be called once.
+        """
+
+    def first(self, walks: int, width: int) -> LayerT:
+        """Return layer 0, whose pre-activations are independent with unit variance."""
+
+    def forward(self, below: Signal, width: int, gain: float) -> LayerT:
+        """Return the layer above `below`, with pre-activations a = g W h (eq. 1)."""
+
+    def top(self, below: Signal, width: int, gain: float) -> tuple[Array, GradientT]:
+        """Return ln of the scale of the last layer's pre-activations, and a random gradient there."""
+
+    def backward(self, gradient: GradientT, layer: LayerT) -> tuple[GradientT, Array]:
+        """Return the gradient at `layer`, one layer down, and ln of the factor by which |delta| grows at gain 1."""
