@@ -54,8 +54,8 @@ def test_the_first_examples_are_the_same_with_and_without_the_rest() -> None:
         np.testing.assert_array_equal(few.inputs(np.arange(12)), examples.inputs(np.arange(12)))
 
 
-def test_frames_and_labels_must_belong_together() -> None:
-    with pytest.raises(ValueError, match=r"^Examples: one frame and one label an example are needed, got 3 and 2"):
+def test_there_is_one_frame_and_one_label_per_example() -> None:
+    with pytest.raises(ValueError, match=r"^Examples: there must be one frame and one label per example, got 3 and 2"):
         Examples(np.zeros((3, 2), np.float32), np.zeros(2, np.int64))
     with pytest.raises(ValueError, match=r"^Examples: bounds must have shape \(3, 2\), got \(2, 2\)"):
         Examples(np.zeros((3, 2), np.float32), np.zeros(3, np.int64), bounds=np.zeros((2, 2), np.int64))
@@ -66,7 +66,7 @@ def halves(frames: np.ndarray, split: int = 100) -> tuple[Examples, Examples]:
     return tuple(Examples(part, np.zeros(len(part), np.int64)) for part in (frames[:split], frames[split:]))
 
 
-def test_each_dimension_has_mean_0_and_variance_1_in_training_and_the_same_shift_when_held_out() -> None:
+def test_each_dimension_is_standardised_by_its_mean_and_variance_in_training() -> None:
     rng = np.random.default_rng(1)
     raw = rng.standard_normal((150, 4)) * [1, 5, 0.01, 300] + [0, -7, 1000, 3]
     train, test = standardise("toy", *halves(raw))
@@ -78,7 +78,7 @@ def test_each_dimension_has_mean_0_and_variance_1_in_training_and_the_same_shift
 
 
 @pytest.mark.parametrize("scaling", ["dimension", "global"])
-def test_a_constant_dimension_stays_0_even_where_the_held_out_one_is_not_constant(scaling: str) -> None:
+def test_a_dimension_that_is_constant_in_training_is_0_in_both_splits(scaling: str) -> None:
     raw = np.random.default_rng(1).standard_normal((150, 3))
     raw[:, 1] = 0.1
     raw[120, 1] = 9.0
@@ -96,7 +96,7 @@ def test_one_global_scale_keeps_the_dimensions_in_proportion() -> None:
     np.testing.assert_allclose(train.frames.mean(axis=0), 0, atol=1e-5)
 
 
-def test_scale_none_leaves_the_numbers_alone() -> None:
+def test_scaling_none_changes_nothing() -> None:
     train, test = halves(np.random.default_rng(1).standard_normal((150, 2)))
     same = standardise("toy", train, test, "none")
     np.testing.assert_array_equal(same[0].frames, train.frames)
@@ -106,8 +106,8 @@ def test_scale_none_leaves_the_numbers_alone() -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("row", [3, 120])
 @pytest.mark.parametrize("scaling", data.SCALINGS)
-def test_numbers_that_are_not_finite_are_refused_in_a_sentence(bad: float, row: int, scaling: str) -> None:
+def test_numbers_that_are_not_finite_are_refused_in_one_sentence(bad: float, row: int, scaling: str) -> None:
     raw = np.zeros((150, 2))
     raw[row, 1] = bad
-    with pytest.raises(ValueError, match=r"^data: toy holds numbers that are not finite \(NaN or inf\)"):
+    with pytest.raises(ValueError, match=r"^data: toy must hold finite numbers, got NaN or inf$"):
         standardise("toy", *halves(raw), scaling)

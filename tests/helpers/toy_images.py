@@ -1,7 +1,6 @@
 """A very small image set in the files of MNIST."""
 
 import gzip
-from pathlib import Path
 
 import numpy as np
 
@@ -43,16 +42,3 @@ def toy_source(*mirrors: str, package: str | None = None, raw: bool = True) -> D
     )
     images = ImageSet("toy", files, mirrors, torchvision="Toy", package=package)
     return image_source(images, title="Toy", contents="noise 4x4")
-
-
-def put(folder: Path, files: dict[str, bytes]) -> Path:
-    """Write the files into the folder, and return it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
-    return folder
-
-
-def contents(folder: Path) -> list[str]:
-    """Return the paths of all files below the folder."""
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())

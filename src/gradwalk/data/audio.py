@@ -1,4 +1,4 @@
-"""Speech as frames: SPHERE or RIFF told apart by their first bytes, 25 ms windows every 10 ms, log-mel or MFCC."""
+"""Speech as frames: audio in SPHERE or RIFF files, log-mel or MFCC features of 25 ms windows every 10 ms."""
 
 import io
 import struct
@@ -9,19 +9,19 @@ from numpy.typing import NDArray
 from gradwalk.data.examples import Frames, Labels
 
 FEATURES = ("log-mel", "mfcc")
-RATE = 16_000  # samples a second
+RATE = 16_000  # samples per second
 WINDOW = 400  # samples: 25 ms
 SHIFT = 160  # samples: 10 ms
-BANDS = 40  # of log-mel
-CEPSTRA = 13  # of MFCC, the energy first
-_SLOPE_FRAMES = 5  # frames that a delta is the slope over
-_UNKNOWN = 0x7FFFF000  # a RIFF size from here on is what a stream writes that does not know its end
+BANDS = 40  # log-mel features
+CEPSTRA = 13  # MFCC features, the energy first
+_SLOPE_FRAMES = 5  # over which a delta is computed
+_UNKNOWN = 0x7FFFF000  # a RIFF size from here on means that its writer did not know it, as with a stream
 
 Samples = NDArray[np.int16]
 
 
 def samples(content: bytes, origin: str) -> Samples:
-    """Return the 16-bit samples of one utterance, whatever its file calls itself."""
+    """Return the 16-bit samples of an utterance; the format is detected from the content, not from the file's name."""
     import soundfile  # type: ignore[import-untyped]
 
     if content.startswith(b"NIST_1A"):
@@ -36,17 +36,18 @@ def samples(content: bytes, origin: str) -> Samples:
         raise ValueError(f"data: {origin} cannot be read as audio ({error.error_string})") from None
     if rate != RATE or values.ndim != 1:
         channels = 1 if values.ndim == 1 else values.shape[1]
-        raise ValueError(f"data: {origin} must have {RATE} samples a second in 1 channel, got {rate} in {channels}")
+        raise ValueError(f"data: {origin} must have {RATE} samples per second in 1 channel, got {rate} in {channels}")
     if len(values) < WINDOW:
-        raise ValueError(f"data: {origin} must last 25 ms at least, got {len(values)} samples")
+        raise ValueError(f"data: {origin} must last at least 25 ms, got {len(values)} samples")
     return np.asarray(values, np.int16)
 
 
 def features(values: Samples, kind: str) -> Frames:
-    """Return the frames of an utterance with their delta and delta-delta: (frames, 120), or 39 for MFCC.
+    """Return the frames of an utterance with their delta and delta-delta: (frames, 120) for log-mel, 39 for MFCC.
 
-    A frame lies wholly inside the utterance; no dither, so that the same samples give the same numbers. A delta is
-    the slope of the least-squares line through 5 frames, the edge frames repeated: HTK's regression with a window of 2.
+    Frames lie entirely within the utterance. There is no dither, so that the same samples give the same numbers. A
+    delta is the slope of the least-squares line through 5 frames, with the edge frames repeated: HTK's regression with
+    a window of 2.
     """
     static = _static(values, kind)
     delta = _slope(static)
@@ -54,7 +55,7 @@ def features(values: Samples, kind: str) -> Frames:
 
 
 def centres(count: int) -> Labels:
-    """Return the sample at the centre of each frame: 200, 360, 520 ..."""
+    """Return the index of the sample at the centre of each of `count` frames: 200, 360, 520, ..."""
     return np.arange(count, dtype=np.int64) * SHIFT + WINDOW // 2
 
 
@@ -76,17 +77,17 @@ def _static(values: Samples, kind: str) -> Frames:
     else:
         options.mel_opts.num_bins = BANDS
     computer = kaldi.OnlineMfcc(options) if kind == "mfcc" else kaldi.OnlineFbank(options)
-    computer.accept_waveform(RATE, values.astype(np.float32))  # in the range of 16 bits, as Kaldi has it
+    computer.accept_waveform(RATE, values.astype(np.float32))  # not scaled to 1: Kaldi expects the range of 16 bits
     computer.input_finished()
     return np.stack([computer.get_frame(index) for index in range(computer.num_frames_ready)])
 
 
 def _check_sphere(content: bytes, origin: str) -> None:
-    """Refuse a SPHERE file that is compressed or shorter than its header says, which libsndfile does not tell."""
+    """Raise if a SPHERE file is compressed or truncated, which libsndfile does not report."""
     size = int(content[8:16]) if content[8:16].strip().isdigit() else 1024
     fields = {name: value.strip() for name, _, value in (line.split(None, 2) for line in _lines(content[16:size]))}
     if b"shorten" in fields.get(b"sample_coding", b"").lower():
-        raise ValueError(f"data: {origin} is SPHERE compressed by shorten; unpack it first, as `sph2pipe -f wav` does")
+        raise ValueError(f"data: {origin} is compressed with shorten; convert it first, as `sph2pipe -f wav` does")
     numbers = [fields.get(name, b"") for name in (b"sample_count", b"sample_n_bytes")]
     if all(number.isdigit() for number in numbers):
         _check_length(len(content) - size, int(numbers[0]) * int(numbers[1]), origin)
@@ -98,11 +99,11 @@ def _check_riff(content: bytes, origin: str) -> None:
         _check_length(len(content) - 8, size, origin)
 
 
-def _check_length(found: int, told: int, origin: str) -> None:
-    if found < told:
-        raise ValueError(f"data: {origin} is cut short: {found:,} of {told:,} bytes")
+def _check_length(size: int, expected: int, origin: str) -> None:
+    if size < expected:
+        raise ValueError(f"data: {origin} is truncated: it has {size:,} of {expected:,} bytes")
 
 
 def _lines(header: bytes) -> list[bytes]:
-    """The lines `name -type value` of a SPHERE header."""
+    """Return the lines `name -type value` of a SPHERE header."""
     return [line for line in header.splitlines() if len(line.split(None, 2)) == 3]

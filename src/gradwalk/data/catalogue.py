@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from gradwalk.data import digits, images, speech
+from gradwalk.data import digits, images, timit
 from gradwalk.data.examples import Dataset, Scaling
 from gradwalk.data.source import DataSource, Folder
 from gradwalk.registry import Registry
 
-DATASETS: Registry[DataSource] = Registry("data set", [*images.SOURCES, digits.SOURCE, speech.SOURCE])
+DATASETS: Registry[DataSource] = Registry("data set", [*images.SOURCES, digits.SOURCE, timit.SOURCE])
 
 
 def load(

@@ -1,4 +1,4 @@
-"""A TIMIT corpus, as a tree of folders or as an archive, in LDC's layout or in the public sample's: its utterances."""
+"""The files of a TIMIT corpus: a folder or an archive, in the layout of LDC or of the public sample."""
 
 import contextlib
 import hashlib
@@ -11,21 +11,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-# LDC: TIMIT/TRAIN/DR1/FCJF0/SA1.WAV; the sample: dr1-fvmh0/sa1.wav. Some copies say SA1.WAV.wav.
+# LDC: TIMIT/TRAIN/DR1/FCJF0/SA1.WAV; the sample: dr1-fvmh0/sa1.wav. Some copies have SA1.WAV.wav.
 _UTTERANCE = re.compile(
     r"(?:^|/)(?:(?P<part>train|test)/)?dr[1-8][-/](?P<speaker>[mf][a-z]{3}[0-9])/(?P<sentence>s[aix][0-9]+)"
     r"\.(?P<kind>phn|wav)(?:\.wav)?$"
 )
 _ENDINGS = (".tar.gz", ".tgz", ".tar", ".zip")
 PLACES = ("timit", "TIMIT", *(f"{name}{ending}" for name in ("timit", "TIMIT", "timit_sample") for ending in _ENDINGS))
-_DEEPEST = 8  # folders below the one that was named
+_DEEPEST = 8  # levels of folders that are searched
 
 _Match = re.Match[str]
 
 
 @dataclass(frozen=True, order=True)
 class Utterance:
-    """One recording: "train", "test" or "" where the corpus does not say; its speaker, and the sentence."""
+    """One recording. part: "train", "test", or "" if the corpus is not divided."""
 
     part: str
     speaker: str
@@ -34,7 +34,7 @@ class Utterance:
 
 @dataclass(frozen=True)
 class File:
-    """A file of an utterance, "phn" or "wav": where it lies, and what it holds."""
+    """One file of an utterance. kind: "phn" or "wav". origin: its path, for messages."""
 
     utterance: Utterance
     kind: str
@@ -43,7 +43,10 @@ class File:
 
 
 def locate(folder: Path, itself: bool = True) -> Path | None:
-    """Return the corpus in this folder: a tree or an archive under a usual name, or (`itself`) the folder or file."""
+    """Return the path of the corpus in `folder`, under one of its usual names; None if there is none.
+
+    itself: whether `folder` may itself be the corpus. A file is always returned as it is.
+    """
     if folder.is_file():
         return folder
     named = [folder / place for place in PLACES if (folder / place).exists()]
@@ -52,7 +55,7 @@ def locate(folder: Path, itself: bool = True) -> Path | None:
 
 
 def count(source: Path) -> int:
-    """Return how many files `files` will give."""
+    """Return the number of files that `files` yields."""
     if source.is_dir():
         return sum(1 for _ in _paths(source))
     with _opened(source) as archive:
@@ -61,33 +64,33 @@ def count(source: Path) -> int:
 
 
 def files(source: Path) -> Iterator[File]:
-    """Give the files of the utterances, one at a time; what else lies among them is passed over."""
+    """Yield the files of the utterances, and skip all others."""
     if source.is_dir():
         for path, match in _paths(source):
             yield _file(match, str(path), path.read_bytes())
         return
     with _opened(source) as archive:
         for name, content in _zipped(archive) if isinstance(archive, zipfile.ZipFile) else _taped(archive):
-            if found := _match(name):
-                yield _file(found, f"{source}: {name}", content)
+            if utterance := _match(name):
+                yield _file(utterance, f"{source}: {name}", content)
 
 
 def listing(source: Path) -> str:
-    """Return a digest of the names, sizes and times of the corpus's files: another one means that it changed."""
+    """Return a digest of the names, sizes and modification times of the corpus's files, to notice changes."""
     paths = [path for path, _ in _paths(source)] if source.is_dir() else [source]
     stats = [(path, path.stat()) for path in sorted(paths)]
-    told = [(path.relative_to(source).as_posix(), stat.st_size, stat.st_mtime_ns) for path, stat in stats]
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+    facts = [(path.relative_to(source).as_posix(), stat.st_size, stat.st_mtime_ns) for path, stat in stats]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 
 @contextlib.contextmanager
 def _opened(source: Path) -> Iterator[zipfile.ZipFile | tarfile.TarFile]:
-    """Open the archive; whatever turns out to be wrong with it, name it."""
+    """Open the archive, and raise a ValueError that names it if it turns out to be corrupt."""
     try:
         with zipfile.ZipFile(source) if source.suffix.lower() == ".zip" else tarfile.open(source) as archive:
             yield archive
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-        raise ValueError(f"data: {source} is damaged or no archive ({error})") from None
+        raise ValueError(f"data: {source} is corrupt or not an archive ({error})") from None
 
 
 def _zipped(archive: zipfile.ZipFile) -> Iterator[tuple[str, bytes]]:

@@ -19,7 +19,7 @@ def _load(*, examples: int | None = None, scaling: Scaling = "dimension", folder
     """Return 1,797 images of 8 by 8 pixels; a fixed fifth of each class is held out."""
     from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
-    check_options(examples, scaling)
+    check_options(examples, scaling, most=_SIZES[0])
     _fetch(folder)
     pixels, labels = load_digits(return_X_y=True)
     frames, classes = (pixels / 16).astype(np.float32), labels.astype(np.int64)

@@ -1,4 +1,4 @@
-"""What a data set is: frames, a label an example, and the frames around it that an example sees."""
+"""The splits of a data set: frames, one label per example, and the neighbouring frames that an example includes."""
 
 import hashlib
 import json
@@ -16,16 +16,15 @@ _Transform = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 Scaling = Literal["dimension", "global", "none"]
 SCALINGS: tuple[Scaling, ...] = get_args(Scaling)
-_BLOCK = 128  # rows at a time, which stay in the processor's cache
+_BLOCK = 128  # rows at a time, so that they stay in the processor's cache
 
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """One split. An example is a frame with `context` frames on each side; they are gathered when asked for.
+    """One split. An example is a frame with `context` frames on each side; `inputs` gathers them on demand.
 
-    centres: the frame of each example, frame i for example i where it is None.
-    bounds: the first and the last frame of its utterance; past them the edge frame is repeated. Where it is None
-    the edges are those of `frames`.
+    centres: the frame of each example (default: frame i for example i). bounds: the first and the last frame of each
+    example's utterance, beyond which the edge frame is repeated (default: those of `frames`).
 
     >>> steps = Examples(np.array([[0], [1], [2]], np.float32), np.array([7, 8, 9]), context=1)
     >>> steps.inputs(np.array([0, 1]))
@@ -40,39 +39,39 @@ class Examples:
     bounds: Labels | None = None
 
     def __post_init__(self) -> None:
-        count, seen = len(self.labels), len(self.frames if self.centres is None else self.centres)
-        if self.frames.ndim != 2 or self.labels.ndim != 1 or seen != count:
+        labels, centres = len(self.labels), len(self.frames if self.centres is None else self.centres)
+        if self.frames.ndim != 2 or self.labels.ndim != 1 or centres != labels:
             shapes = f"frames of shape {self.frames.shape} and labels of shape {self.labels.shape}"
             raise ValueError(
-                f"Examples: one frame and one label an example are needed, got {seen} and {count} ({shapes})"
+                f"Examples: there must be one frame and one label per example, got {centres} and {labels} ({shapes})"
             )
-        if self.bounds is not None and self.bounds.shape != (count, 2):
-            raise ValueError(f"Examples: bounds must have shape ({count}, 2), got {self.bounds.shape}")
+        if self.bounds is not None and self.bounds.shape != (labels, 2):
+            raise ValueError(f"Examples: bounds must have shape ({labels}, 2), got {self.bounds.shape}")
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @property
     def width(self) -> int:
-        """The length of an input vector: (2 context + 1) times the features of a frame."""
+        """The length of an input vector: 2 context + 1 times the number of features per frame."""
         return (2 * self.context + 1) * int(self.frames.shape[1])
 
     def inputs(self, rows: Labels) -> Frames:
-        """Return the inputs of these examples, (len(rows), width), frames in the order of time."""
+        """Return the inputs of these examples, of shape (len(rows), width), with their frames in temporal order."""
         centres = rows if self.centres is None else self.centres[rows]
         if self.context == 0:
             return self.frames[centres]
-        seen = centres[:, None] + np.arange(-self.context, self.context + 1)
+        window = centres[:, None] + np.arange(-self.context, self.context + 1)
         if self.bounds is None:
-            np.clip(seen, 0, len(self.frames) - 1, out=seen)
+            np.clip(window, 0, len(self.frames) - 1, out=window)
         else:
             bounds = self.bounds[rows]
-            np.clip(seen, bounds[:, :1], bounds[:, 1:], out=seen)
-        gathered: Frames = self.frames[seen].reshape(len(rows), self.width)
+            np.clip(window, bounds[:, :1], bounds[:, 1:], out=window)
+        gathered: Frames = self.frames[window].reshape(len(rows), self.width)
         return gathered
 
     def first(self, count: int) -> "Examples":
-        """Return the first `count` examples, or all where there are fewer. Nothing is copied."""
+        """Return the first `count` examples, or all if there are fewer, without copying them."""
         count = checks.whole("data", "examples", count)
         if self.centres is None and self.context == 0:
             return replace(self, frames=self.frames[:count], labels=self.labels[:count])
@@ -83,7 +82,7 @@ class Examples:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A training split, a held-out one, and a digest of all that determines their numbers."""
+    """A training split, a test split, and a digest of everything that determines their numbers."""
 
     name: str
     train: Examples
@@ -97,7 +96,7 @@ class Dataset:
 
 
 def fingerprint(**facts: Any) -> str:
-    """Return a short hexadecimal digest of named facts; another order of the names gives the same.
+    """Return a short hexadecimal digest of named facts, whatever the order of their names.
 
     >>> fingerprint(a=1, b="x") == fingerprint(b="x", a=1)
     True
@@ -105,19 +104,19 @@ def fingerprint(**facts: Any) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def check_options(examples: int | None, scaling: Scaling) -> None:
-    """Say what is wrong with these before anything is fetched or read."""
+def check_options(examples: int | None, scaling: Scaling, most: int = checks.WIDEST) -> None:
+    """Raise if the options of a loader are invalid, before it fetches or reads anything; most: of the examples."""
     checks.one_of("data", "scaling", scaling, SCALINGS)
     if examples is not None:
-        checks.whole("data", "examples", examples)
+        checks.whole("data", "examples", examples, most=most)
 
 
 def prepare(
     name: str, train: Examples, test: Examples, classes: int, examples: int | None, scaling: Scaling, **facts: Any
 ) -> Dataset:
-    """Return the data set of the first `examples` training examples, standardised; `facts` go into its digest.
+    """Return the data set with its first `examples` training examples, standardised; its digest includes `facts`.
 
-    The frames are the caller's own and are overwritten: a second copy of them would take longer than all the rest.
+    The frames are overwritten, because copying them would take longer than everything else.
     """
     most = len(train)
     used = train if examples is None else train.first(checks.whole("data", "examples", examples, most=most))
@@ -134,8 +133,8 @@ def standardise(
     """Return both splits, shifted and scaled by the mean and the variance of the training examples' own frames.
 
     scaling "dimension": zero mean and unit variance in each feature of a frame; a feature that is constant in training
-    stays 0 in both splits. "global": zero mean in each, and one scale for all, at which their mean variance is 1.
-    "none": as they came. With context, a feature is scaled alike wherever in the window its frame stands.
+    is 0 in both splits. "global": zero mean in each feature, and one factor for all, which makes their mean variance
+    1. "none": unchanged. With context, a feature is scaled equally at every position in the window.
     """
     transform = _transform(name, train, test, scaling)
     scaled = [_apply(transform, split.frames, np.empty_like(split.frames)) for split in (train, test)]
@@ -143,13 +142,13 @@ def standardise(
 
 
 def _transform(name: str, train: Examples, test: Examples, scaling: Scaling) -> _Transform | None:
-    """Return the mean to take away and the factor to multiply by, or None where nothing is to be done."""
+    """Return the mean to subtract and the factor to multiply by, None for scaling "none"."""
     checks.one_of("data", "scaling", scaling, SCALINGS)
     if not len(train):
-        raise ValueError(f"data: {name} has no training examples")
+        raise ValueError(f"data: {name} must have at least one training example, got none")
     for split in (train, test):
         if not np.isfinite(np.add.reduce(split.frames, axis=None, dtype=np.float64)):
-            raise ValueError(f"data: {name} holds numbers that are not finite (NaN or inf); they are not used")
+            raise ValueError(f"data: {name} must hold finite numbers, got NaN or inf")
     if scaling == "none":
         return None
     mean, variance = _moments(train)
@@ -161,7 +160,7 @@ def _transform(name: str, train: Examples, test: Examples, scaling: Scaling) -> 
 def _moments(split: Examples) -> _Transform:
     """Return the mean and the variance of each feature over the examples' own frames, in double precision.
 
-    Counted from the first frame: a constant feature then has a variance of exactly 0, whatever its value.
+    They are computed relative to the first frame: a constant feature has a variance of exactly 0, whatever its value.
     """
     count, width = len(split), split.frames.shape[1]
     origin, total, squares = np.zeros((3, width))
@@ -178,7 +177,7 @@ def _moments(split: Examples) -> _Transform:
 
 
 def _apply(transform: _Transform | None, frames: Frames, out: Frames) -> Frames:
-    """Return (frames - mean) factor in `out`; the mean in two parts, so that single precision does not lose it."""
+    """Return (frames - mean) factor in `out`; the mean is subtracted in two parts to keep it in single precision."""
     if transform is None:
         if out is not frames:
             out[:] = frames

@@ -1,4 +1,4 @@
-"""The four files of MNIST and of sets made like it: IDX, gzipped or not, each checked against its known digest."""
+"""IDX files, the format of MNIST, gzipped or not, each checked against its known digest."""
 
 import gzip
 import hashlib
@@ -15,9 +15,9 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class IdxFile:
-    """One file: its usual name without .gz, its shape, and the md5 of its gzipped or its raw content.
+    """One file: its usual name without .gz, the shape of its array, and the md5 of its gzipped and its raw content.
 
-    Where `raw_md5` is known it decides, however the file was compressed; else the gzipped file itself must match.
+    If `raw_md5` is known, the raw content must match it, however it was compressed; else the gzipped file must match.
     """
 
     name: str
@@ -27,19 +27,19 @@ class IdxFile:
 
     @property
     def header(self) -> bytes:
-        """The magic number (unsigned bytes, dimensions) and the shape, big-endian."""
+        """The magic number (unsigned bytes, number of dimensions) and the shape, big-endian."""
         return bytes([0, 0, 8, len(self.shape)]) + np.array(self.shape, ">i4").tobytes()
 
     @property
     def names(self) -> list[str]:
-        """The names under which people keep the file."""
+        """The names under which the file is usually kept."""
         dotted = self.name.replace("-idx", ".idx")
         plain = [self.name, dotted] if self.raw_md5 else []
         return [f"{self.name}.gz", f"{dotted}.gz", *plain]
 
 
 def decode(file: IdxFile, content: bytes, origin: str) -> Bytes:
-    """Return the array that `content` holds, gzipped or raw; where it is not the known file, name `origin`."""
+    """Return the array in `content`, gzipped or raw; if it is not the known file, raise and name `origin`."""
     known = md5(content) == file.gz_md5
     if content[:2] == b"\x1f\x8b":
         content = _unzip(file, content, origin)
@@ -49,25 +49,26 @@ def decode(file: IdxFile, content: bytes, origin: str) -> Bytes:
 
 
 def encode(file: IdxFile, values: Bytes) -> bytes:
-    """Return the raw content of the file with these values."""
+    """Return the raw content of the file that holds these values."""
     return file.header + values.astype(np.uint8).tobytes()
 
 
 def find(file: IdxFile, folders: list[Path]) -> Path | None:
-    """Return where the file lies, under one of its usual names, in the first of the folders that has it."""
+    """Return the path of the file, under one of its usual names, in the first folder that has it; None if none has."""
     places = (folder / name for folder in folders for name in file.names)
     return next((place for place in places if place.is_file()), None)
 
 
 def md5(content: bytes) -> str:
+    """Return the md5 of the content in hexadecimal digits."""
     return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 
 def _unzip(file: IdxFile, content: bytes, origin: str) -> bytes:
-    """Return the unzipped content, and no more of it than the file can have."""
+    """Return the unzipped content, at most one byte more than the file should have."""
     size = len(file.header) + int(np.prod(file.shape))
     try:
         with gzip.open(io.BytesIO(content)) as stream:
             return stream.read(size + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"{origin} is damaged: {error}") from None
+        raise ValueError(f"{origin} is corrupt: {error}") from None

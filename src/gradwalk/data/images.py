@@ -71,11 +71,11 @@ def image_source(images: ImageSet, *, title: str, contents: str, stand_in: str |
 def _load(
     images: ImageSet, *, examples: int | None = None, scaling: Scaling = "dimension", folder: Folder = None
 ) -> Dataset:
-    check_options(examples, scaling)
+    check_options(examples, scaling, most=images.sizes[0])
     arrays = _from_cache(images, store.try_save) if folder is None else read_arrays(images, folder)
     train, test = (
-        Examples(_pixels(arrays[f"{part}_images"]), arrays[f"{part}_labels"].astype(np.int64))
-        for part in ("train", "test")
+        Examples(_pixels(arrays[f"{part}_images"][:count]), arrays[f"{part}_labels"][:count].astype(np.int64))
+        for part, count in (("train", examples), ("test", None))
     )
     return prepare(images.name, train, test, _CLASSES, examples, scaling, content=images.key)
 

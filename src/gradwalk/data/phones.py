@@ -1,4 +1,4 @@
-"""TIMIT's 61 phones, their foldings to 48 and to 39 (Lee & Hon 1989), and the phone at each frame's centre."""
+"""TIMIT's 61 phones, their foldings to 48 and 39 (Lee & Hon 1989), and the phone at the centre of a frame."""
 
 import bisect
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ import numpy as np
 from gradwalk.data.examples import Labels
 
 FOLDINGS = (61, 48, 39)
-NONE = -1  # a frame without a label: outside the transcription, or a phone that the folding drops
+NONE = -1  # the label of a frame outside the transcription, or of a phone that the folding drops
 
-# Each of the 61 phones stands for itself in the 48 unless it is named here. The glottal stop q is dropped: Lee & Hon
-# leave it out of both foldings, so its frames are context and never examples.
+# The phones that are renamed in the folding to 48. The glottal stop q is dropped: Lee & Hon leave it out of both
+# foldings, so its frames are context and never examples.
 _TO_48 = {
     "ax-h": "ax",
     "axr": "er",
@@ -31,7 +31,7 @@ _TO_48 = {
     "pau": "sil",
     "q": None,
 }
-# The 48 that stand for others in the 39, within which confusions do not count.
+# Those of the 48 that are renamed in the folding to 39.
 _TO_39 = {
     "ao": "aa",
     "ax": "ah",
@@ -51,7 +51,7 @@ PHONES = tuple(_ALL.split())
 
 
 class Segment(NamedTuple):
-    """A phone, from sample `start` up to and without sample `end`."""
+    """A phone that lasts from sample `start` up to, but not including, sample `end`."""
 
     start: int
     end: int
@@ -59,7 +59,7 @@ class Segment(NamedTuple):
 
 
 def fold(phone: str, count: int) -> str | None:
-    """Return the name of the phone among 61, 48 or 39, or None where that folding drops it.
+    """Return the name of the phone in the folding to `count` (61, 48 or 39) phones, None if it is dropped.
 
     >>> fold("zh", 48), fold("zh", 39), fold("q", 39)
     ('zh', 'sh', None)
@@ -80,14 +80,14 @@ def names(count: int) -> tuple[str, ...]:
 
 
 def folded(labels: Labels, count: int) -> Labels:
-    """Return labels among the 61 as labels of a folding, NONE where it drops the phone."""
+    """Return labels of the 61 phones as labels of a folding, NONE for a phone that it drops."""
     place = {name: index for index, name in enumerate(names(count))}
     table = [NONE if (name := fold(phone, count)) is None else place[name] for phone in PHONES]
-    return np.array([*table, NONE])[labels]  # NONE, being -1, finds the last one
+    return np.array([*table, NONE])[labels]  # NONE is -1, so it selects the last entry
 
 
 def parse(text: str, origin: str) -> list[Segment]:
-    """Return the segments of a .phn file: a line `start end phone` each, samples from 0, in the order of time."""
+    """Return the segments of a .phn file, which has one line `start end phone` per segment, in temporal order."""
     segments: list[Segment] = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
@@ -98,17 +98,17 @@ def parse(text: str, origin: str) -> list[Segment]:
         except ValueError:
             raise ValueError(f"data: line {number} of {origin} must read `start end phone`, got {line!r}") from None
         if segment.phone not in PHONES:
-            raise ValueError(f"data: line {number} of {origin} must name a phone of TIMIT, got {phone!r}")
+            raise ValueError(f"data: line {number} of {origin} must have one of the 61 phones, got {phone!r}")
         if segment.end <= segment.start or (segments and segment.start < segments[-1].start):
-            raise ValueError(f"data: line {number} of {origin} must go forward in time, got {line!r}")
+            raise ValueError(f"data: line {number} of {origin} must be in temporal order, got {line!r}")
         segments.append(segment)
     if not segments:
-        raise ValueError(f"data: {origin} holds no phone")
+        raise ValueError(f"data: {origin} must have at least one segment, got none")
     return segments
 
 
 def at(segments: Sequence[Segment], samples: Labels) -> Labels:
-    """Return the label among the 61 of the segment that holds each sample, NONE where none does.
+    """Return the label (of 61) of the segment that contains each sample, NONE outside all segments.
 
     >>> at([Segment(0, 300, "h#"), Segment(300, 500, "aa")], np.array([200, 360, 520])).tolist()
     [27, 0, -1]

@@ -1,4 +1,4 @@
-"""The cache of converted data: where it lies, files written whole or not at all, read back only if unharmed."""
+"""The data folder and the converted data sets in it: written atomically, verified when they are read."""
 
 import contextlib
 import hashlib
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from gradwalk.files import atomic
 
 Arrays = dict[str, NDArray[Any]]
-_FACTS = "gradwalk"  # the entry in the header
+_FACTS = "gradwalk"  # the key in the header
 Save = Callable[[Path, Arrays, Mapping[str, str]], None]
 
 
 def where() -> Path:
-    """Return the data folder: `GRADWALK_DATA` where it is set, else the platform's cache folder for gradwalk."""
+    """Return the data folder: `GRADWALK_DATA` if it is set, else the platform's cache folder for gradwalk."""
     named = os.environ.get("GRADWALK_DATA")
     if not named:
         import platformdirs
@@ -40,44 +40,41 @@ def existing(folder: str | Path) -> Path:
 
 
 def converted(name: str) -> Path:
-    """Return where the converted data set of that name lies, or would lie."""
+    """Return the path of the converted data set of that name, whether or not it exists."""
     return where() / "converted" / f"{name}.safetensors"
 
 
 def save(path: Path, arrays: Arrays, facts: Mapping[str, str]) -> None:
-    """Write arrays and facts there, with their digest: under another name first, so that no half file ever shows."""
+    """Write arrays and facts with their digest to `path`, atomically."""
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
     try:
         with atomic(path) as partial:
-            partial.touch()
-            mode = partial.stat().st_mode
-            told = json.dumps({**facts, "digest": _digest(arrays, facts)})
-            save_file(arrays, partial, metadata={_FACTS: told})  # one entry: of several the order is random
-            partial.chmod(mode)  # safetensors gives it to its owner alone
+            header = json.dumps({**facts, "digest": _digest(arrays, facts)})
+            save_file(arrays, partial, metadata={_FACTS: header})  # one key: the order of several is random
     except (OSError, SafetensorError) as error:
         raise OSError(f"data: {path} cannot be written ({error})") from None
 
 
 def try_save(path: Path, arrays: Arrays, facts: Mapping[str, str]) -> None:
-    """Save, if the cache can be written; where it cannot, whoever has the arrays goes on with them."""
+    """Save as `save` does, but ignore a data folder that cannot be written to."""
     with contextlib.suppress(OSError):
         save(path, arrays, facts)
 
 
 def read(path: Path) -> tuple[Arrays, dict[str, str]]:
-    """Return the arrays and the facts that `save` wrote there; a file that is not as written is named and refused."""
+    """Return the arrays and facts that `save` wrote, or raise a ValueError that names a corrupt file."""
     with _opened(path) as file:
         facts = _facts(file)
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     if facts.pop("digest", None) != _digest(arrays, facts):
-        raise ValueError(f"data: {path} is damaged (its digest does not match its content); remove it")
+        raise ValueError(f"data: {path} is corrupt (its digest does not match its contents); remove it")
     return arrays, facts
 
 
 def read_facts(path: Path) -> dict[str, str]:
-    """Return the facts alone, without looking at the arrays."""
+    """Return only the facts, without reading or verifying the arrays."""
     with _opened(path) as file:
         return _facts(file)
 
@@ -87,12 +84,12 @@ def _opened(path: Path) -> Iterator[Any]:
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
-        raise FileNotFoundError(f"data: there is no file {path}")
+        raise FileNotFoundError(f"data: {path} does not exist")
     try:
         with safe_open(path, framework="numpy") as file:
             yield file
     except (SafetensorError, OSError) as error:
-        raise ValueError(f"data: {path} is damaged ({error}); remove it") from None
+        raise ValueError(f"data: {path} is corrupt ({error}); remove it") from None
 
 
 def _facts(file: Any) -> dict[str, str]:

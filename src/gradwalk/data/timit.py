@@ -1,4 +1,4 @@
-"""TIMIT: the phone at the centre of a window of frames, from LDC's corpus or from the public sample of it."""
+"""TIMIT: the phone at the centre of a window of frames, from LDC's corpus or from its public sample."""
 
 import hashlib
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ from gradwalk.data.examples import Dataset, Examples, Frames, Scaling, check_opt
 from gradwalk.data.source import DataSource, Folder, Holding, size_of
 from gradwalk.progress import progress
 
-# Two women and two men of four dialects among the sample's 16 speakers, such that the 12 others say all 61 phones.
-# LDC's corpus says itself who is held out: its TEST folder.
+# Two women and two men of four dialects among the 16 speakers of the public sample; the other 12 use all 61 phones.
+# LDC's corpus has a folder TEST instead.
 HELD_OUT = ("fvmh0", "madc0", "ftlg0", "madd0")
 _PARTS = ("train", "test")
-_VERSION = 1  # of the conversion: raised when its numbers change
+VERSION = 1  # of the conversion; to be increased when its numbers change
 _WIDEST = 1000  # frames of context on each side
 
 
-class _Spoken(NamedTuple):
+class _Recording(NamedTuple):
     frames: Frames
     content: str  # a digest of the samples
 
@@ -50,7 +50,7 @@ def _load(
     checks.one_of("timit", "features", features, audio.FEATURES)
     _, arrays, facts = _converted(features, folder, store.try_save)
     train, test = (_examples(arrays, part, classes, width) for part in _PARTS)
-    settings = {"version": _VERSION, "features": features, "phones": classes, "context": width}
+    settings = {"version": VERSION, "features": features, "phones": classes, "context": width}
     return prepare(facts["name"], train, test, classes, examples, scaling, content=facts["content"], **settings)
 
 
@@ -99,7 +99,7 @@ def _fetched(kind: str) -> Path:
 
 def _cached(source: Path, kind: str) -> Path:
     """Return the path of the conversion of this corpus, which depends on the state of its files."""
-    return store.converted(f"timit-{kind}-{corpus.listing(source)}-{_VERSION}")
+    return store.converted(f"timit-{kind}-{corpus.listing(source)}-{VERSION}")
 
 
 def _folding(count: int) -> int:
@@ -108,8 +108,8 @@ def _folding(count: int) -> int:
     return count
 
 
-def _converted(kind: str, folder: str | Path | None, save: store.Save) -> tuple[Path, store.Arrays, dict[str, str]]:
-    """Return the converted corpus and its place: the fetched one, or one made for the corpus that lies there."""
+def _converted(kind: str, folder: Folder, save: store.Save) -> tuple[Path, store.Arrays, dict[str, str]]:
+    """Return the path, arrays and facts of a converted corpus: the fetched one, or that of the corpus in `folder`."""
     if folder is None and _fetched(kind).exists():
         return _fetched(kind), *_read_fetched(_fetched(kind))
     source = _source(folder)
@@ -123,21 +123,22 @@ def _converted(kind: str, folder: str | Path | None, save: store.Save) -> tuple[
 
 
 def _read_fetched(path: Path) -> tuple[store.Arrays, dict[str, str]]:
-    """Return what was fetched. Damaged or outdated it is named: the corpus in the data folder may be another one."""
+    """Return the fetched corpus; if it is corrupt or outdated, raise: the corpus in the data folder may differ."""
     arrays, facts = store.read(path)
-    if facts["version"] != str(_VERSION):
-        raise ValueError(f"data: {path} is of another version of gradwalk; fetch it anew, or remove it")
+    if facts["version"] != str(VERSION):
+        raise ValueError(f"data: {path} was written by another version of gradwalk; fetch it again or remove it")
     return arrays, facts
 
 
-def _source(folder: str | Path | None) -> Path:
+def _source(folder: Folder) -> Path:
+    """Return the path of the corpus in `folder` or, if it is None, in the data folder."""
     source = corpus.locate(store.where(), itself=False) if folder is None else corpus.locate(store.existing(folder))
     if source is not None:
         return source
     if folder is not None:
         raise FileNotFoundError(
-            f"data: there is no TIMIT in {folder}: it must hold TRAIN/DR1/FCJF0/SA1.WAV and SA1.PHN and so on, as LDC "
-            f"has it, or dr1-fvmh0/sa1.wav as the public sample has it"
+            f"data: TIMIT is not in {folder}: it must have files such as TRAIN/DR1/FCJF0/SA1.WAV and SA1.PHN, as LDC's "
+            f"corpus does, or dr1-fvmh0/sa1.wav and sa1.phn, as the public sample does"
         )
     raise FileNotFoundError(
         f"data: TIMIT is not in {store.where()}, and being licensed (LDC93S1) it cannot be downloaded: put LDC's tree "
@@ -147,57 +148,57 @@ def _source(folder: str | Path | None) -> Path:
 
 
 def _convert(source: Path, kind: str) -> tuple[store.Arrays, dict[str, str]]:
-    """Return the frames, the phones at their centres and the lengths of the utterances of both parts, and the facts."""
-    spoken, segments = _read(source, kind)
-    for utterance in sorted(spoken.keys() ^ segments.keys()):
-        lacks = "transcription (.phn)" if utterance in spoken else "recording (.wav)"
-        raise ValueError(f"data: {source} has no {lacks} of {utterance.speaker}/{utterance.sentence}")
-    name, parts = _split(sorted(spoken), source)
+    """Return the frames, the phones at their centres and the lengths of the utterances of both parts, with facts."""
+    recordings, segments = _read(source, kind)
+    for utterance in sorted(recordings.keys() ^ segments.keys()):
+        missing = "transcription (.phn)" if utterance in recordings else "recording (.wav)"
+        raise ValueError(f"data: {source} has no {missing} of {utterance.speaker}/{utterance.sentence}")
+    name, parts = _split(sorted(recordings), source)
     arrays: store.Arrays = {}
     for part, members in parts.items():
-        frames = [spoken[each].frames for each in members]
-        labels = [phones.at(segments[each], audio.centres(len(spoken[each].frames))) for each in members]
+        frames = [recordings[member].frames for member in members]
+        labels = [phones.at(segments[member], audio.centres(len(recordings[member].frames))) for member in members]
         arrays[f"{part}_frames"], arrays[f"{part}_phones"] = np.concatenate(frames), np.concatenate(labels)
-        arrays[f"{part}_lengths"] = np.array([len(each) for each in labels])
-    told = [(each.part, each.speaker, each.sentence, spoken[each].content, segments[each]) for each in sorted(spoken)]
+        arrays[f"{part}_lengths"] = np.array([len(utterance) for utterance in labels])
+    contents = [(u.part, u.speaker, u.sentence, recordings[u].content, segments[u]) for u in sorted(recordings)]
     counts = {part: str((arrays[f"{part}_phones"] != phones.NONE).sum()) for part in _PARTS}
-    return arrays, {"name": name, "content": fingerprint(utterances=told), "version": str(_VERSION), **counts}
+    return arrays, {"name": name, "content": fingerprint(utterances=contents), "version": str(VERSION), **counts}
 
 
-def _read(source: Path, kind: str) -> tuple[dict[Utterance, _Spoken], dict[Utterance, list[phones.Segment]]]:
-    """Return the recordings as frames, and the transcriptions."""
-    spoken: dict[Utterance, _Spoken] = {}
+def _read(source: Path, kind: str) -> tuple[dict[Utterance, _Recording], dict[Utterance, list[phones.Segment]]]:
+    """Return the recordings and the transcriptions of a corpus."""
+    recordings: dict[Utterance, _Recording] = {}
     segments: dict[Utterance, list[phones.Segment]] = {}
     with progress(f"{kind} of TIMIT", corpus.count(source)) as job:
         for file in corpus.files(source):
             if file.kind == "phn":
                 segments[file.utterance] = phones.parse(file.content.decode("ascii", "replace"), file.origin)
-            elif file.utterance not in spoken:  # a copy may have a recording twice, as SPHERE and as RIFF
+            elif file.utterance not in recordings:  # a copy may have a recording twice, as SPHERE and as RIFF
                 samples = audio.samples(file.content, file.origin)
                 content = hashlib.sha256(samples.tobytes()).hexdigest()
-                spoken[file.utterance] = _Spoken(audio.features(samples, kind), content)
-            job.advance()
-    return spoken, segments
+                recordings[file.utterance] = _Recording(audio.features(samples, kind), content)
+            job.advance(1)
+    return recordings, segments
 
 
 def _split(utterances: Sequence[Utterance], source: Path) -> tuple[str, dict[str, list[Utterance]]]:
-    """Return the name of the corpus and its utterances by part, none of whose speakers is in both."""
-    named = {each.part for each in utterances}
-    if named not in ({"train", "test"}, {""}):
-        raise ValueError(f"data: {source} must have both a TRAIN and a TEST folder, got {' and '.join(sorted(named))}")
-    held = [each.part == "test" or (not each.part and each.speaker in HELD_OUT) for each in utterances]
-    parts = {
-        part: [each for each, out in zip(utterances, held, strict=True) if out == (part == "test")] for part in _PARTS
-    }
-    both = {each.speaker for each in parts["train"]} & {each.speaker for each in parts["test"]}
-    if both:
-        raise ValueError(f"data: {source} must have no speaker in both TRAIN and TEST, got {', '.join(sorted(both))}")
+    """Return the name of the corpus and the utterances of its training and test parts, which share no speaker."""
+    folders = {utterance.part for utterance in utterances}
+    if folders not in ({"train", "test"}, {""}):
+        listed = ", ".join(sorted(folder.upper() or "neither" for folder in folders))
+        raise ValueError(f"data: {source} must have its utterances in TRAIN and TEST folders, got {listed}")
+    parts: dict[str, list[Utterance]] = {part: [] for part in _PARTS}
+    for utterance in utterances:
+        held_out = "test" if utterance.speaker in HELD_OUT else "train"
+        parts[utterance.part or held_out].append(utterance)
+    if shared := {u.speaker for u in parts["train"]} & {u.speaker for u in parts["test"]}:
+        raise ValueError(f"data: {source} must have no speaker in both TRAIN and TEST, got {', '.join(sorted(shared))}")
     if not all(parts.values()):
         raise ValueError(
-            f"data: {source} must have TRAIN and TEST folders, or some of the public sample's held-out speakers "
-            f"({', '.join(HELD_OUT)}) and others beside them"
+            f"data: {source} must have TRAIN and TEST folders or, as the public sample, some of the held-out speakers "
+            f"{', '.join(HELD_OUT)} and some others"
         )
-    return "TIMIT" if "" not in named else "TIMIT sample", parts
+    return "TIMIT" if folders != {""} else "TIMIT sample", parts
 
 
 def _examples(arrays: store.Arrays, part: str, classes: int, context: int) -> Examples:
