@@ -78,9 +78,7 @@ def test_examples_are_the_labelled_frames_in_the_bounds_of_their_utterances(tmp_
     assert np.unique(loaded.train.bounds, axis=0).tolist() == [[0, 23], [24, 47], [48, 70], [71, 93]]
     assert loaded.train.width == 15 * 120
     rows = loaded.train.inputs(np.array([0, 24]))
-    np.testing.assert_array_equal(
-        rows[1, : 7 * 120], np.tile(loaded.train.frames[24], 7)
-    )  # none of the one before
+    np.testing.assert_array_equal(rows[1, : 7 * 120], np.tile(loaded.train.frames[24], 7))  # none of the one before
     np.testing.assert_array_equal(rows[0, 7 * 120 :], loaded.train.frames[:8].ravel())
 
 
@@ -219,9 +217,7 @@ def test_a_fetched_corpus_stays_when_its_folder_goes(tmp_path: Path, cache: Path
     assert data.fetch("timit") == path
     assert listed(capsys)[-1] == "converted"
     monkeypatch.setattr(timit, "VERSION", 2)
-    with pytest.raises(
-        ValueError, match=r"^data: .*timit-log-mel\.safetensors was written by another version"
-    ):
+    with pytest.raises(ValueError, match=r"^data: .*timit-log-mel\.safetensors was written by another version"):
         data.load("timit")
     monkeypatch.undo()
     monkeypatch.setenv("GRADWALK_DATA", str(cache))
