@@ -1,4 +1,4 @@
-"""The command line: what it prints, the files it writes, and one line for whatever goes wrong."""
+"""The command line: what it prints, the files it writes, and the one line it prints for an error."""
 
 import json
 import re
@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 import gradwalk
 from gradwalk import cli
-from gradwalk.cli import walk
 from gradwalk.cli.gain import gain
 from gradwalk.cli.reproduce import reproduce
+from gradwalk.cli.walk import walk
 from gradwalk.figures import fig1, fig2, table
 
-COMMANDS = (cli.root, gain, walk.walk, reproduce)
+COMMANDS = (cli.root, gain, walk, reproduce)
 
 
 def run(*arguments: str) -> str:
@@ -27,7 +27,7 @@ def run(*arguments: str) -> str:
 
 
 def failure(capsys, *arguments: str) -> str:
-    """The one line on stderr of a command that must fail with exit code 2."""
+    """Return the one line on stderr of a command that must fail with exit code 2."""
     with pytest.raises(SystemExit) as ended:
         cli.main(list(arguments))
     out, err = capsys.readouterr()
@@ -44,10 +44,10 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def quick(monkeypatch) -> None:
     """Figures small enough for a test."""
-    whole1, whole2 = fig1.compute, fig2.compute
-    monkeypatch.setattr(fig1, "compute", lambda seed: whole1(seed, width=10, depth=8, walks=20, shown=3))
+    compute1, compute2 = fig1.compute, fig2.compute
+    monkeypatch.setattr(fig1, "compute", lambda seed: compute1(seed, width=10, depth=8, walks=20, shown=3))
     small = {"widths": (10, 20), "points": 3, "width": 10, "depth": 5, "walks": (10, 10)}
-    monkeypatch.setattr(fig2, "compute", lambda seed: whole2(seed, **small))
+    monkeypatch.setattr(fig2, "compute", lambda seed: compute2(seed, **small))
 
 
 def test_gain_prints_gain_scale_and_step() -> None:
@@ -60,13 +60,13 @@ def test_gain_prints_gain_scale_and_step() -> None:
 
 def test_a_sampled_gain_carries_its_standard_error_spread_and_kind() -> None:
     printed = run("gain", "tanh", "--width", "20", "--depth", "10")
-    found = gradwalk.solve_gain("tanh", 20, 10)
-    assert f"{found.value:.6f} ± {found.standard_error:.6f}" in printed
-    assert f"{found.spread:.3f}" in printed
+    estimate = gradwalk.solve_gain("tanh", 20, 10)
+    assert f"{estimate.value:.6f} ± {estimate.standard_error:.6f}" in printed
+    assert f"{estimate.spread:.3f}" in printed
     assert "steady" in printed
 
 
-def test_gain_as_json_is_one_object_with_the_librarys_numbers() -> None:
+def test_gain_as_json_is_one_object_with_the_numbers_of_the_library() -> None:
     answer = json.loads(run("gain", "relu", "--width", "50", "--formula", "paper", "--json"))
     assert answer["gain"] == gradwalk.gain("relu", 50, formula="paper")
     assert answer["drift"] == gradwalk.step("relu", 50, formula="paper").drift
@@ -85,7 +85,7 @@ def test_orthogonal_weights_are_passed_on() -> None:
     assert answer["gain"] == 1.0
 
 
-def test_an_unsteady_gain_is_told_in_one_plain_line_on_stderr() -> None:
+def test_an_unsteady_gain_is_reported_in_one_line_on_stderr() -> None:
     result = CliRunner().invoke(cli.app(), ["gain", "gelu", "--width", "20", "--depth", "60", "--json"])
     assert result.exit_code == 0
     assert json.loads(result.stdout)["kind"] == "unsteady"
@@ -103,7 +103,7 @@ def test_walk_prints_the_samples_of_the_library() -> None:
     assert all(at["p5"] <= at["mean"] <= at["p95"] for at in answer["layers"])
 
 
-def test_walk_draws_matrices_when_asked_to() -> None:
+def test_walk_passes_on_the_method() -> None:
     arguments = ("walk", "relu", "--width", "9", "--depth", "4", "--gain", "1.5", "--walks", "8", "--json", "--method")
     for method in ("exact", "dense"):
         walks = gradwalk.simulate("relu", 9, 4, gain=1.5, walks=8, rng=0, method=method)
@@ -130,16 +130,6 @@ def test_walk_draws_in_the_format_of_the_ending(tmp_path: Path, activation: str,
     run("walk", activation, "--width", "10", "--depth", "5", "--gain", "1.1", "--walks", "9", "--out", str(path))
     start = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}[ending]
     assert path.read_bytes().startswith(start)
-
-
-def test_the_predicted_band_is_that_of_the_samples() -> None:
-    layers = (40, 20, 30, 10)
-    mean, sd = walk._predicted("relu", layers, 1.3, "gaussian")
-    walks = gradwalk.simulate("relu", layers, gain=1.3, walks=4000, rng=0)
-    errors = sd[1:] / 4000**0.5
-    assert (abs(walks.log_norm.mean(axis=0)[1:] - mean[1:]) < 4 * errors).all()
-    assert walks.log_norm.std(axis=0)[1:] == pytest.approx(sd[1:], rel=0.06)
-    assert walk._predicted("tanh", layers, 1.3, "gaussian") is None
 
 
 @pytest.mark.usefixtures("quick")
@@ -196,7 +186,7 @@ def test_every_example_in_the_help_runs(tmp_path: Path, monkeypatch) -> None:
     [
         ("gain rellu --width 3", "activation: there is no activation 'rellu'; did you mean 'relu'?"),
         ("gain relu --width 0", "gain: width must be at least 1, got width=0"),
-        ("gain relu --width ten", "--width: one whole number, or several with commas between, got 'ten'"),
+        ("gain relu --width ten", "--width must be a whole number or comma-separated whole numbers, got 'ten'"),
         ("gain tanh --width 10", "gain: the gain of tanh depends on depth, which is missing; pass depth="),
         ("gain relu --width 9 --weights odd", "'odd' is not one of 'gaussian', 'orthogonal'."),
         ("gain relu", "--width"),
@@ -213,7 +203,7 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, arguments: str, sentence:
     assert sentence in failure(capsys, *arguments.split())
 
 
-def test_an_unwritable_place_is_told_before_anything_is_sampled(capsys, tmp_path: Path, monkeypatch) -> None:
+def test_an_unwritable_path_is_reported_before_anything_is_sampled(capsys, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(gradwalk, "simulate", None)
     monkeypatch.setattr(fig1, "compute", None)
     file = tmp_path / "file"
@@ -225,11 +215,11 @@ def test_an_unwritable_place_is_told_before_anything_is_sampled(capsys, tmp_path
     assert "fig1.csv" in failure(capsys, "reproduce", "fig1", "--out", str(tmp_path), "--redraw")
 
 
-def test_an_error_of_ours_keeps_its_traceback(monkeypatch) -> None:
+def test_a_bug_keeps_its_traceback(monkeypatch) -> None:
     def broken(*_: object, **__: object) -> float:
         raise AssertionError("a bug")
 
-    monkeypatch.setattr(gradwalk, "gain", broken)
+    monkeypatch.setattr(gradwalk, "describe_gain", broken)
     with pytest.raises(AssertionError, match="a bug"):
         cli.main(["gain", "relu", "--width", "9"])
 
@@ -238,7 +228,7 @@ def test_ctrl_c_exits_130_with_one_line(capsys, monkeypatch) -> None:
     def interrupted(*_: object, **__: object) -> float:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(gradwalk, "gain", interrupted)
+    monkeypatch.setattr(gradwalk, "describe_gain", interrupted)
     with pytest.raises(SystemExit) as ended:
         cli.main(["gain", "relu", "--width", "9"])
     assert ended.value.code == 130
@@ -247,20 +237,20 @@ def test_ctrl_c_exits_130_with_one_line(capsys, monkeypatch) -> None:
 
 def test_the_installed_command_prints_its_version() -> None:
     command = Path(sys.executable).parent / "gradwalk"
-    done = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"gradwalk {gradwalk.__version__}\n", "")
+    result = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"gradwalk {gradwalk.__version__}\n", "")
 
 
 def test_the_installed_command_fails_without_a_traceback() -> None:
     command = Path(sys.executable).parent / "gradwalk"
-    done = subprocess.run([command, "gain", "relu", "--width", "0"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "gradwalk: gain: width must be at least 1, got width=0\n"
+    result = subprocess.run([command, "gain", "relu", "--width", "0"], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "gradwalk: gain: width must be at least 1, got width=0\n"
 
 
 @pytest.mark.parametrize("missing", ["typer", "rich", "matplotlib", "plotly", "jinja2"])
-def test_a_missing_extra_names_what_installs_it(missing: str) -> None:
-    done = python(f"""
+def test_a_missing_extra_is_reported_with_the_command_that_installs_it(missing: str) -> None:
+    result = python(f"""
 import importlib.machinery, sys
 
 class Hidden(importlib.machinery.PathFinder):
@@ -272,15 +262,15 @@ sys.meta_path[sys.meta_path.index(importlib.machinery.PathFinder)] = Hidden
 from gradwalk.cli import main
 main(["--version"])
 """)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"gradwalk: the command line needs {missing}: pip install 'gradwalk[experiments]'\n"
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == f"gradwalk: the command line needs {missing}: pip install 'gradwalk[experiments]'\n"
 
 
 def test_matplotlib_is_loaded_only_where_a_figure_is_drawn() -> None:
-    done = python("""
+    result = python("""
 import sys
 from gradwalk import cli
 cli.app()(["gain", "relu", "--width", "9"], standalone_mode=False)
 assert "matplotlib" not in sys.modules
 """)
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr

@@ -1,4 +1,4 @@
-"""The gain stops the drift; what depends on depth is solved, with an honest error."""
+"""The gain stops the drift; where it depends on depth it is solved for, with an honest standard error."""
 
 import math
 import warnings
@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gradwalk as gw
+from gradwalk.gains import SERVICEABLE, solve, unsteady_message
 
 CASES = [
     (name, width, depth)
@@ -44,21 +45,21 @@ def test_neutral_gain_and_spread_are_exact_where_layers_widen_and_narrow(name, w
 
 @pytest.mark.parametrize("name", ["linear", "relu", "leaky_relu(0.2)"])
 def test_sampled_gain_agrees_with_the_closed_form(name):
-    found, exact = gw.solve_gain(name, 30, 100, walks=500, seed=3, sampled=True), gw.solve_gain(name, 30, 100)
-    assert abs(found.value - exact.value) < 4 * found.standard_error
-    assert found.spread == pytest.approx(exact.spread, rel=4 / math.sqrt(2 * 500))
+    sampled, exact = gw.solve_gain(name, 30, 100, walks=500, seed=3, sampled=True), gw.solve_gain(name, 30, 100)
+    assert abs(sampled.value - exact.value) < 4 * sampled.standard_error
+    assert sampled.spread == pytest.approx(exact.spread, rel=4 / math.sqrt(2 * 500))
 
 
 def test_standard_error_is_honest():
-    """Over seeds, the estimates scatter as much as each says of itself."""
-    found = [gw.solve_gain("tanh", 30, 30, walks=100, seed=seed) for seed in range(40)]
-    scatter = np.std([each.value for each in found], ddof=1)
-    said = np.sqrt(np.mean([each.standard_error**2 for each in found]))
-    assert said == pytest.approx(scatter, rel=4 / math.sqrt(2 * 40))
+    """Over seeds, the estimates scatter as much as their standard errors claim."""
+    estimates = [gw.solve_gain("tanh", 30, 30, walks=100, seed=seed) for seed in range(40)]
+    scatter = np.std([estimate.value for estimate in estimates], ddof=1)
+    claimed = np.sqrt(np.mean([estimate.standard_error**2 for estimate in estimates]))
+    assert claimed == pytest.approx(scatter, rel=4 / math.sqrt(2 * 40))
 
 
-# DESIGN.md, "Three kinds of activation", N = 100: g and the spread at D = 20, 50, 200; the number of walks behind
-# it is not given there, and taken to be the 400 of the paper's Figure 2.
+# Gain and spread at N = 100 and D = 20, 50, 200, from an independent program; the number of walks behind them was not
+# recorded, and is taken to be the 400 of the paper's Figure 2.
 TABLE = {
     "tanh": [(20, 1.272, 0.47), (50, 1.195, 0.67), (200, 1.143, 1.33)],
     "elu": [(20, 1.220, 0.43), (50, 1.191, 0.68), (200, 1.159, 1.39)],
@@ -78,7 +79,7 @@ FORWARD = {  # the forward variance at D = 200, 5 % and 95 %
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_table_of_the_three_kinds_comes_out_again(name):
+def test_the_independent_table_of_the_three_kinds_is_reproduced(name):
     for depth, g, spread in TABLE[name]:
         walks = gw.simulate(name, 100, depth, gain=g, walks=1000, rng=79, every=depth)
         error = walks.spread * math.sqrt(1 / 1000 + 1 / 400)
@@ -86,17 +87,17 @@ def test_table_of_the_three_kinds_comes_out_again(name):
         assert abs(walks.mean) < 4 * error + rounding
         assert walks.spread == pytest.approx(spread, rel=4 / math.sqrt(2) * math.sqrt(1 / 1000 + 1 / 400))
     low, high = np.log(FORWARD[name])
-    found = np.quantile(walks.log_variance[:, 0], [0.05, 0.95])
-    assert np.abs(found - [low, high]).max() < 0.45 * (high - low) / 3.29  # 4 standard errors of a 5 % quantile
+    quantiles = np.quantile(walks.log_variance[:, 0], [0.05, 0.95])
+    assert np.abs(quantiles - [low, high]).max() < 0.45 * (high - low) / 3.29  # 4 standard errors of a 5 % quantile
 
 
-def test_tanh_gains_of_the_design_at_depth_200():
+def test_tanh_gains_at_depth_200_are_those_of_the_independent_program():
     for width, g in ((20, 1.36), (50, 1.19), (100, 1.14), (200, 1.12), (500, 1.10)):
-        found = gw.solve_gain("tanh", width, 200)
-        assert abs(found.value - g) < 0.005 + 4 * found.standard_error
+        estimate = gw.solve_gain("tanh", width, 200)
+        assert abs(estimate.value - g) < 0.005 + 4 * estimate.standard_error
 
 
-def test_gain_that_depends_on_depth_asks_for_it():
+def test_a_gain_that_depends_on_depth_requires_it():
     with pytest.raises(ValueError, match="gain: the gain of tanh depends on depth, which is missing; pass depth="):
         gw.gain("tanh", 100)
 
@@ -106,19 +107,63 @@ def test_gain_is_deterministic_for_a_seed():
     assert gw.gain("tanh", 30, 20, seed=1) != gw.gain("tanh", 30, 20, seed=2)
 
 
-def test_unsteady_activation_past_its_depth_warns_and_still_answers():
+def test_an_unsteady_activation_beyond_its_depth_warns_and_still_returns_a_gain():
     with pytest.warns(gw.UnsteadyWarning, match=r"gain: gelu is unsteady: at depth 60 .* spread of \d+\.\d .* is \d+"):
         assert gw.gain("gelu", 50, 60) == pytest.approx(1.6, abs=0.1)
 
 
-def test_no_warning_within_the_serviceable_depth_nor_for_steady_ones():
+def test_no_warning_up_to_the_serviceable_depth_nor_for_steady_activations():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         gw.gain("gelu", 100, 10)
         gw.gain("tanh", 20, 300)
 
 
-def test_scaled_gelu_holds_where_gelu_does_not():
+def test_the_unsteady_message_begins_with_its_caller_and_names_spread_and_depth():
+    message = unsteady_message("gelu", width=50, depth=60, where="init_")
+    assert message.startswith("init_: gelu is unsteady: at depth 60 and width 50 ")
+    assert f"spread of {gw.solve_gain('gelu', 50, 60).spread:.1f}" in message
+    assert f"is {gw.max_depth('gelu', 50)}." in message
+    assert unsteady_message("gelu", width=50, depth=60, spread=7.25).startswith("gelu is unsteady: ")
+    assert "spread of 7.2" in unsteady_message("gelu", width=50, depth=60, spread=7.25)
+
+
+def test_there_is_no_unsteady_message_for_a_serviceable_network():
+    assert unsteady_message("gelu", width=100, depth=10) is None
+    assert unsteady_message("gelu", width=50, depth=60, spread=SERVICEABLE) is None
+    assert unsteady_message("tanh", width=5, depth=1000) is None
+
+
+def test_a_gain_is_solved_once(monkeypatch):
+    first = gw.solve_gain("tanh", 23, 31)
+    monkeypatch.setattr(solve, "simulate", None)
+    assert gw.solve_gain("tanh", 23, 31) is first
+    assert gw.solve_gain("tanh", [23] * 32) is first
+    assert gw.gain("tanh", 23, 31) == gw.describe_gain("tanh", 23, 31).gain == first.value
+
+
+def test_a_description_has_all_that_is_known_of_a_gain():
+    exact = gw.describe_gain("relu", 50, 30)
+    assert exact.step == gw.step("relu", 50)
+    assert exact.estimate == gw.solve_gain("relu", 50, 30)
+    assert (exact.width, exact.depth, exact.kind, exact.warning) == (50, 30, "neutral", None)
+    assert exact.weight_std == exact.gain / math.sqrt(50)
+    several = gw.describe_gain("tanh", [30, 20, 10])
+    assert (several.width, several.depth, several.step) == ((30, 20, 10), 2, None)
+    assert several.weight_std == (several.gain / math.sqrt(30), several.gain / math.sqrt(20))
+    paper = gw.describe_gain("linear", 40, 9, formula="paper")
+    assert (paper.gain, paper.estimate) == (gw.gain("linear", 40, formula="paper"), None)
+    assert paper.step == gw.step("linear", 40, formula="paper")
+
+
+def test_describing_a_gain_records_the_warning_and_does_not_raise_it():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        description = gw.describe_gain("gelu", 50, 60)
+    assert description.warning == unsteady_message("gelu", 50, 60, where="gain")
+
+
+def test_scaled_gelu_is_serviceable_where_gelu_is_not():
     scaled = gw.activation("gelu").scaled(100.0)
     walks = gw.simulate(scaled, 100, 200, gain=gw.gain("relu", 100), walks=400, rng=5)
     assert walks.spread < 3.0
@@ -148,7 +193,7 @@ def test_sampled_min_width_is_where_the_spread_is():
     assert gw.solve_gain("tanh", width, 40, seed=9).spread == pytest.approx(1.0, rel=0.15)
 
 
-def test_a_narrow_saturating_net_has_no_unbiased_gain_and_it_is_told():
+def test_a_narrow_saturating_net_without_an_unbiased_gain_is_reported():
     with pytest.raises(ValueError, match=r"solve_gain: no gain .* makes the walk of tanh unbiased"):
         gw.gain("tanh", 2, 100)
 
@@ -163,7 +208,7 @@ def test_neutral_gain_is_finite_and_undoes_the_drift(name, width, paper):
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda: gw.gain("relu", 0), "gain: width must be at least 1, got width=0"),
         (lambda: gw.gain("tanh", 0, 10), "gain: width must be at least 1, got width=0"),
@@ -180,8 +225,8 @@ def test_neutral_gain_is_finite_and_undoes_the_drift(name, width, paper):
         (lambda: gw.min_width("relu", 10, math.nan), "min_width: spread must be positive and finite"),
     ],
 )
-def test_bad_input_gets_one_sentence(call, said):
+def test_invalid_input_is_reported_in_one_sentence(call, message):
     with pytest.raises(ValueError, match=": ") as error:
         call()
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)

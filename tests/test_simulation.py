@@ -208,35 +208,6 @@ def test_memory_stays_under_a_gigabyte():
     assert kilobytes > 100e3  # it was measured
 
 
-def test_no_progress_bar_in_a_pipe():
-    script = "import gradwalk as gw; gw.simulate('relu', 100, 1000, gain=1.4, walks=1500, rng=1)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == done.stderr == ""
-
-
-def test_progress_bar_on_a_terminal():
-    """A long job under a pseudo-terminal draws a bar and takes it away again."""
-    script = (
-        "import gradwalk.progress as p\np._PATIENCE = 0.0\nimport gradwalk as gw\n"
-        "gw.simulate('relu', 100, 2000, gain=1.4, walks=400, rng=1)\n"
-    )
-    screen, terminal = os.openpty()
-    child = subprocess.Popen([sys.executable, "-c", script], stderr=terminal, stdout=terminal)
-    os.close(terminal)
-    shown = b""
-    while True:
-        try:
-            part = os.read(screen, 65536)
-        except OSError:  # the other end is closed
-            break
-        if not part:
-            break
-        shown += part
-    os.close(screen)
-    assert child.wait() == 0
-    assert b"relu walks" in shown
-
-
 @settings(max_examples=40, deadline=None)
 @given(
     name=st.sampled_from(["linear", "relu", "tanh", "gelu", "softplus", "hard_tanh", "sin", "selu"]),

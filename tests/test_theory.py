@@ -11,7 +11,7 @@ from scipy import optimize
 
 import gradwalk as gw
 from gradwalk.activations import names
-from gradwalk.theory import steps
+from gradwalk.theory import predicted_walk, steps
 from gradwalk.theory.gaussian import flat_share
 
 WIDTHS = [1, 2, 3, 6, 10, 100, 249, 1000]
@@ -195,6 +195,22 @@ def test_kinds_are_those_of_the_design():
 def test_kind_is_computed_and_not_listed():
     assert gw.kind(gw.Activation("anonymous", lambda a: 3 * a, lambda a: np.full_like(a, 3.0))) == "neutral"
     assert gw.kind(gw.Activation("cube", lambda a: a**3, lambda a: 3 * a**2)) == "unsteady"
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+def test_the_predicted_walk_is_that_of_the_samples_where_layers_widen_and_narrow(weights):
+    widths, gains, count = (40, 20, 30, 10, 50), (1.3, 1.1, 1.5, 1.2), 4000
+    band = predicted_walk("relu", widths, gains, weights)
+    walks = gw.simulate("relu", widths, gain=gains, walks=count, rng=0, weights=weights)
+    assert band.mean[0] == band.deviation[0] == 0
+    errors = band.deviation[1:] / math.sqrt(count)
+    assert (abs(walks.log_norm.mean(axis=0)[1:] - band.mean[1:]) < 4 * errors).all()
+    assert walks.log_norm.std(axis=0)[1:] == pytest.approx(band.deviation[1:], rel=0.06)
+
+
+def test_no_walk_is_predicted_where_the_step_depends_on_the_signal():
+    with pytest.raises(ValueError, match="step: the step of tanh depends on the variance"):
+        predicted_walk("tanh", [10, 10], [1.0])
 
 
 def test_share_of_flat_units_is_exact():

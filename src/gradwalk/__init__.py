@@ -1,11 +1,21 @@
-"""gradwalk: weights at whose scale the gradient of a very deep network neither vanishes nor explodes.
+"""gradwalk: initial weights that keep gradients alive in very deep networks.
 
-When the gradient is propagated back, the log of its norm does a random walk over the layers. `gain` gives the weight
-scale that makes the walk unbiased, `step` its drift and variance, `simulate` samples of it.
+As the gradient is propagated back through a network, the logarithm of its norm does a random walk over the layers.
+`gain` returns the weight scale at which the walk is unbiased, `step` its drift and variance per layer, and `simulate`
+samples of it.
 """
 
 from gradwalk.activations import Activation, activation, register
-from gradwalk.gains import GainEstimate, UnsteadyWarning, gain, max_depth, min_width, solve_gain
+from gradwalk.gains import (
+    GainDescription,
+    GainEstimate,
+    UnsteadyWarning,
+    describe_gain,
+    gain,
+    max_depth,
+    min_width,
+    solve_gain,
+)
 from gradwalk.simulation import Walks, simulate
 from gradwalk.theory import Step, chi, elasticity, fixed_point, kind, q_map, step
 
@@ -13,12 +23,14 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Activation",
+    "GainDescription",
     "GainEstimate",
     "Step",
     "UnsteadyWarning",
     "Walks",
     "activation",
     "chi",
+    "describe_gain",
     "elasticity",
     "fixed_point",
     "gain",

@@ -1,4 +1,4 @@
-"""The command line. Bad input is one line on stderr and exit code 2."""
+"""The command line. Invalid input is reported in one line on stderr, with exit code 2."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import gradwalk
 from gradwalk.cli.show import fail
 
-if TYPE_CHECKING or find_spec("typer") is not None:  # main() tells what to install where it is missing
+if TYPE_CHECKING or find_spec("typer") is not None:  # main() reports what to install
     import typer
 
 _NEEDED = ("typer", "rich", "matplotlib", "plotly", "jinja2")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line, and exit with 0, with 2 after bad input, or with 130 after Ctrl-C."""
+    """Run the command line, and exit with 0, with 2 after invalid input, or with 130 after Ctrl-C."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         fail(f"the command line needs {' and '.join(missing)}: pip install 'gradwalk[experiments]'")
     try:
         status = app()(args=arguments, prog_name="gradwalk", standalone_mode=False)
-    except (ValueError, TypeError, ModuleNotFoundError) as error:  # a missing extra names what installs it
+    except (ValueError, TypeError, ModuleNotFoundError) as error:  # the last for a missing extra
         fail(str(error))
     except OSError as error:
         fail(f"cannot use {error.filename}: {error.strerror}" if error.filename else str(error))
@@ -32,10 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except Exception as error:
         if isinstance(error, typer.Abort):
             fail("interrupted", 130)
-        if not hasattr(error, "format_message"):  # Typer's usage errors, of whichever click it brings
+        if not hasattr(error, "format_message"):  # usage errors of Typer, of whichever click it bundles
             raise
         fail(error.format_message())
-    if status == 130:  # Typer's word for Ctrl-C
+    if status == 130:  # Typer's status after Ctrl-C
         fail("interrupted", 130)
     sys.exit(status if isinstance(status, int) else 0)
 
@@ -63,9 +63,9 @@ def app() -> typer.Typer:
 
 def root(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """Weights at whose scale the gradient of a very deep network neither vanishes nor explodes.
+    """Initial weights that keep gradients alive in very deep networks.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""How the command line speaks: tables, one-line warnings, and one line on stderr where something is wrong."""
+"""Output of the command line: tables, one-line warnings, and one line on stderr for an error."""
 
 import sys
 import warnings
@@ -13,13 +13,13 @@ Line = tuple[str, str]
 
 
 def show(lines: Sequence[Line], title: str) -> None:
-    """Print a title, and a line a name with its value."""
+    """Print a title, and one line per name with its value."""
     print(title)
     print_table(lines, header=False)
 
 
 def print_table(rows: Sequence[Sequence[str]], header: bool = True) -> None:
-    """Print rows of cells in columns; the first row is the header, and numbers under it stand to the right."""
+    """Print rows of cells in columns; the first row is the header, and all columns but the first are right-aligned."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -29,29 +29,34 @@ def print_table(rows: Sequence[Sequence[str]], header: bool = True) -> None:
     for index, name in enumerate(first):
         table.add_column(name if header else "", justify="right" if header and index else "left")
     for row in rest if header else rows:
-        table.add_row(*(Text(cell) for cell in row))  # Text: a name is no markup
+        table.add_row(*(Text(cell) for cell in row))  # as Text, so that Rich does not interpret names as markup
     Console(highlight=False).print(table)
 
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Print the library's warnings as one plain line each, on stderr."""
+    """Print each of the library's warnings as one line on stderr."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UnsteadyWarning)
         yield
     for warning in caught:
-        print(f"gradwalk: {warning.message}", file=sys.stderr)
+        warn(str(warning.message))
+
+
+def warn(message: str) -> None:
+    """Print one line on stderr."""
+    print(f"gradwalk: {message}", file=sys.stderr, flush=True)
 
 
 def check_directory(path: Path) -> None:
-    """Make a folder, and say before anything is computed that it cannot be written to."""
+    """Make a folder, and raise before anything is computed if it is not writable."""
     path.mkdir(parents=True, exist_ok=True)
     probe = path / ".gradwalk"
     probe.touch()
     probe.unlink()
 
 
-def fail(sentence: str, status: int = 2) -> NoReturn:
-    """Print one line on stderr and leave."""
-    print(f"gradwalk: {' '.join(sentence.split())}", file=sys.stderr)
+def fail(message: str, status: int = 2) -> NoReturn:
+    """Print one line on stderr and exit."""
+    print(f"gradwalk: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(status)

@@ -23,14 +23,11 @@ class GainDescription:
         activation, width, depth, weights, formula: what the gain is for. `width` is one width, or all of them, input
             first; `depth` is None where one width was given without a depth.
         gain: the factor g on the weights.
-        weight_std: the standard deviation g / sqrt(fan_in) of the weights; with several widths, one per layer, layer 1
-            first.
         kind: of the activation: "neutral", "steady" or "unsteady".
         step: drift and variance of ln z at gain 1, for a neutral activation and one width. With formula="paper", eq. 14
             gives the variance of the log-norm for "linear", a quarter of that of ln z.
-        spread: the standard deviation of the final log-norm, where the depth is known.
-        standard_error: of the gain, 0 where it is exact.
-        walks: the number of sampled walks that the gain rests on, 0 where it is exact.
+        estimate: the gain's standard error and the spread of the final log-norm, where the depth is known and the
+            formula is "exact".
         warning: why the gain is of no use at this depth, for unsteady activations.
     """
 
@@ -40,13 +37,17 @@ class GainDescription:
     weights: Weights
     formula: Formula
     gain: float
-    weight_std: float | tuple[float, ...]
     kind: Kind
     step: Step | None = None
-    spread: float | None = None
-    standard_error: float | None = None
-    walks: int | None = None
+    estimate: GainEstimate | None = None
     warning: str | None = None
+
+    @property
+    def weight_std(self) -> float | tuple[float, ...]:
+        """The standard deviation of the weights, g / sqrt(fan_in); with several widths one per layer, layer 1 first."""
+        if isinstance(self.width, int):
+            return self.gain / math.sqrt(self.width)
+        return tuple(self.gain / math.sqrt(fan_in) for fan_in in self.width[:-1])
 
 
 def gain(
@@ -99,26 +100,25 @@ def describe_gain(
     f = activations.activation(activation)
     checks.one_of("gain", "weights", weights, checks.WEIGHTS)
     checks.one_of("gain", "formula", formula, checks.FORMULAS)
-    if depth is None and not isinstance(width, Sequence | np.ndarray):
+    several = isinstance(width, Sequence | np.ndarray)
+    if depth is None and not several:
         return _without_depth(f, checks.whole("gain", "width", width), weights, formula)
     layers = checks.widths("gain", width, depth)
-    uniform = not isinstance(width, Sequence | np.ndarray)
-    paper = formula == "paper"
-    estimate = neutral_gain(f, layers, weights, "paper") if paper else solve_gain(f, layers, weights=weights, seed=seed)
-    stds = tuple(estimate.value / math.sqrt(fan_in) for fan_in in layers[:-1])
+    exact = formula == "exact"
+    estimate = (
+        solve_gain(f, width, depth, weights=weights, seed=seed) if exact else neutral_gain(f, layers, weights, formula)
+    )
+    neutral = estimate.kind == "neutral"
     return GainDescription(
         activation=f.name,
-        width=layers[0] if uniform else layers,
+        width=layers if several else layers[0],
         depth=len(layers) - 1,
         weights=weights,
         formula=formula,
         gain=estimate.value,
-        weight_std=stds[0] if uniform else stds,
         kind=estimate.kind,
-        step=step(f, layers[0], weights=weights, formula=formula) if uniform and estimate.kind == "neutral" else None,
-        spread=None if paper else estimate.spread,
-        standard_error=None if paper else estimate.standard_error,
-        walks=None if paper else estimate.walks,
+        step=step(f, layers[0], weights=weights, formula=formula) if neutral and not several else None,
+        estimate=estimate if exact else None,
         warning=_warning(f, layers, estimate, weights, seed),
     )
 
@@ -127,8 +127,7 @@ def _without_depth(f: Activation, width: int, weights: Weights, formula: Formula
     if formula == "exact" and kind(f) != "neutral":
         raise ValueError(f"gain: the gain of {f} depends on depth, which is missing; pass depth=")
     s = step(f, width, weights=weights, formula=formula)
-    g = math.exp(-s.drift / 2)  # eq. 10
-    return GainDescription(f.name, width, None, weights, formula, g, g / math.sqrt(width), kind(f), s)
+    return GainDescription(f.name, width, None, weights, formula, math.exp(-s.drift / 2), kind(f), s)  # eq. 10
 
 
 def _warning(f: Activation, layers: tuple[int, ...], estimate: GainEstimate, weights: Weights, seed: int) -> str | None:

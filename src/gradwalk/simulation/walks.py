@@ -5,7 +5,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -144,27 +144,33 @@ def simulate(
     spacing = checks.whole("simulate", "every", every, most=checks.DEEPEST)
     kept = memory.kept_layers(len(layers) - 1, spacing, count)
     block = memory.block_size(sampler, layers, count)
-    starts = range(0, count, block)
-    jobs = list(zip(starts, _seed(rng).spawn(len(starts)), strict=True))
-    log_norm, log_variance = (np.empty((count, len(kept))) for _ in range(2))
-    luck = np.empty((count, 2))
-
-    def run(jobs: list[Job], advance: Callable[[int], None]) -> int:
-        arena, resampled = Arena(memory.arena_bytes(sampler, layers, block)), 0
-        for start, seed in jobs:
-            rows = slice(start, start + block)
-            networks = Networks(sampler(f, weights, arena, seed), layers, gains, advance)
-            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # checked below and in signal.py
-                resampled += networks.walk(log_norm[rows], log_variance[rows], kept)
-            luck[rows] = networks.sampler.luck
-        return resampled
-
-    heavy = memory.is_heavy(sampler, layers, block)
-    threads = 1 if heavy else min(len(jobs), memory.THREADS, os.cpu_count() or 1)
-    resampled = _in_threads(run, jobs, threads, f"{f} walks", len(jobs) * len(gains))
+    log_norm, log_variance, luck = (np.empty((count, columns)) for columns in (len(kept), len(kept), 2))
+    sampled = Walks(f, layers, gains, weights, log_norm, log_variance, kept, luck, resampled=0)
+    resampled = _fill(sampled, sampler, block, _seed(rng))
     if not (np.isfinite(log_norm).all() and np.isfinite(log_variance).all()):
         raise ValueError(f"simulate: the signal or the gradient of {f} exceeds the range of floating point")
-    return Walks(f, layers, gains, weights, log_norm, log_variance, kept, luck, resampled)
+    return replace(sampled, resampled=resampled)
+
+
+def _fill(walks: Walks, sampler: memory.AnySampler, block: int, seed: np.random.SeedSequence) -> int:
+    """Sample the rows of `walks` in blocks, on a few threads, and return how many layers were resampled."""
+    starts = range(0, len(walks.log_norm), block)
+    jobs = list(zip(starts, seed.spawn(len(starts)), strict=True))
+
+    def run(jobs: list[Job], advance: Callable[[int], None]) -> int:
+        arena, resampled = Arena(memory.arena_bytes(sampler, walks.widths, block)), 0
+        for start, seed in jobs:
+            rows = slice(start, start + block)
+            drawn = sampler(walks.activation, walks.weights, arena, seed)
+            networks = Networks(drawn, walks.widths, walks.gains, advance)
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # checked in simulate() and signal.py
+                resampled += networks.walk(walks.log_norm[rows], walks.log_variance[rows], walks.layers)
+            walks.luck[rows] = drawn.luck
+        return resampled
+
+    heavy = memory.is_heavy(sampler, walks.widths, block)
+    threads = 1 if heavy else min(len(jobs), memory.THREADS, os.cpu_count() or 1)
+    return _in_threads(run, jobs, threads, f"{walks.activation} walks", len(jobs) * walks.depth)
 
 
 def _in_threads(

@@ -2,5 +2,6 @@
 
 from gradwalk.theory.meanfield import Kind, chi, elasticity, fixed_point, kind, q_map
 from gradwalk.theory.steps import Step, step
+from gradwalk.theory.walks import Band, predicted_walk
 
-__all__ = ["Kind", "Step", "chi", "elasticity", "fixed_point", "kind", "q_map", "step"]
+__all__ = ["Band", "Kind", "Step", "chi", "elasticity", "fixed_point", "kind", "predicted_walk", "q_map", "step"]
