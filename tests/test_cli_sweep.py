@@ -1,10 +1,12 @@
-"""`gradwalk sweep`: a spec is run, looked at, exported and drawn, and what is wrong is one line."""
+"""`gradwalk sweep`: a spec is run, inspected, exported and plotted, and errors are one line."""
 
 import json
 import re
 import shlex
+from itertools import product
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from helpers.small_sweep import SMALL
 
@@ -16,27 +18,27 @@ from gradwalk.sweep import Store, engine
 
 
 def command(capsys, *arguments):
-    """Exit code, and what was printed."""
+    """Exit code, stdout and stderr."""
     with pytest.raises(SystemExit) as ended:
         cli.main(["sweep", *map(str, arguments)])
     return (ended.value.code, *capsys.readouterr())
 
 
-def test_a_spec_is_run_looked_at_exported_and_drawn(tmp_path, capsys):
+def test_a_spec_is_run_inspected_exported_and_plotted(tmp_path, capsys):
     spec, out = tmp_path / "mine.toml", tmp_path / "out"
     spec.write_text(SMALL)
-    code, printed, said = command(capsys, spec, "gain=[1.0, 1.1, 1.2]", "--out", out)
+    code, printed, errors = command(capsys, spec, "gain=[1.0, 1.1, 1.2]", "--out", out)
     assert code == 0
     assert [line.split() for line in printed.splitlines()[1:5]] == [
         *(["runs", "6"], ["done", "6"], ["diverged", "0"], ["failed", "0"])
     ]
     assert "best training error" in printed
-    assert said == "mine: 0 of 6 runs\n"
+    assert errors == "mine: 0 of 6 runs\n"
     code, printed, _ = command(capsys, "run", spec, "--out", out, "--json")
     answer = json.loads(printed)
     assert (answer["runs"], answer["done"], answer["kept"], answer["best"]["data"]) == (4, 4, 4, "digits")
     code, printed, _ = command(capsys, "status", out)
-    assert (code, printed.splitlines()[8].split()) == (0, ["trained", "now", "by", "nobody"])
+    assert (code, printed.splitlines()[8].split()) == (0, ["process", "not", "running"])
     code, printed, _ = command(capsys, "status", out, "--json")
     assert json.loads(printed)["done"] == 6
     for name, rows in (("runs.csv", 6), ("runs.parquet", 6)):
@@ -44,6 +46,10 @@ def test_a_spec_is_run_looked_at_exported_and_drawn(tmp_path, capsys):
             command(capsys, "export", out, "--to", tmp_path / name)[1] == f"written: {tmp_path / name}, {rows} rows\n"
         )
     assert "12 rows" in command(capsys, "export", out, "--to", tmp_path / "epochs.csv", "--epochs")[1]
+    epochs = pd.read_csv(tmp_path / "epochs.csv")
+    assert sorted(set(zip(epochs["depth"], epochs["gain"], strict=True))) == [
+        *product((3, 4), (1.0, 1.1, 1.2)),
+    ]
     assert command(capsys, "plot", out, "--out", tmp_path / "mine.png")[0] == 0
     assert (tmp_path / "mine.png").read_bytes().startswith(b"\x89PNG")
 
@@ -68,33 +74,33 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(tmp_path, capsys):
     code, printed, _ = command(capsys, spec, "--dry-run", "--out", tmp_path / "out", "--threads", "1")
     assert code == 0
     assert "tanh D=3 N=" in printed
-    assert "time on 1 cores here" in printed
+    assert "time with 1 threads" in printed
     code, printed, _ = command(capsys, spec, "--dry-run", "--json")
     assert json.loads(printed)["rows"][1]["runs"] == 2
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        (["mine.toml", "epohs=3"], "sweep: epohs is no setting; did you mean epochs?"),
+        (["mine.toml", "epohs=3"], "sweep: there is no setting 'epohs'; did you mean 'epochs'?"),
         (["nowhere.toml"], "cannot use nowhere.toml: No such file or directory"),
         (["status", "nowhere"], "sweep: there is no sweep in nowhere (no file sweep.sqlite)"),
         (["export", "nowhere", "--to", "x.xls"], "sweep: a table is written as .csv or .parquet, got 'x.xls'"),
         (["plot", "nowhere", "--out", "x.gif"], "figures: a figure is written as .png, .pdf, .svg, got 'x.gif'"),
-        (["mine.toml", "--address", "auto"], "sweep: address= is for engine='ray', got engine='local'"),
+        (["mine.toml", "--address", "auto"], "sweep: engine='local' takes no address, got address='auto'"),
         (["mine.toml", "--threads", "-1"], "sweep: threads must be at least 1, got threads=-1"),
     ],
 )
-def test_what_is_wrong_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, said):
+def test_errors_are_one_line_with_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     Path("mine.toml").write_text(SMALL)
     code, printed, errors = command(capsys, *arguments)
     assert (code, printed, errors.count("\n")) == (2, "", 1)
-    assert errors.startswith(f"gradwalk: {said}")
+    assert errors.startswith(f"gradwalk: {message}")
 
 
-def test_failed_runs_are_told_and_make_exit_code_1(tmp_path, capsys, monkeypatch):
+def test_failed_runs_are_reported_with_exit_code_1(tmp_path, capsys, monkeypatch):
     def fails(*arguments, **options):
         raise ValueError("train: no luck")
 

@@ -1,17 +1,22 @@
 """`gradwalk train` as its user types it."""
 
-import csv
-import json
 import os
+import shlex
 import signal
-import subprocess
-import sys
 import time
 
+import pandas as pd
 import pytest
+from helpers.processes import started
+from helpers.small_sweep import numbers
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from gradwalk import cli
+from gradwalk.nets import load_network
+from gradwalk.sweep import Store, status
+from gradwalk.sweep.folder import network_path
+from gradwalk.train import Run
 
 SMALL = ("--data", "digits", "--examples", "300", "--depth", "5", "--params", "3000")
 
@@ -20,109 +25,129 @@ def call(*arguments):
     return CliRunner().invoke(cli.app(), ["train", *map(str, arguments)], catch_exceptions=False)
 
 
-def rows(folder):
-    with (folder / "metrics.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+def results(folder):
+    with Store(folder) as store:
+        return store.results()
 
 
-def test_it_leaves_config_versions_metrics_curve_and_network(tmp_path):
+def test_it_leaves_a_sweep_with_metrics_curve_and_network(tmp_path):
     result = call(*SMALL, "--epochs", 2, "--out", tmp_path / "run")
     assert result.exit_code == 0
-    assert "a network of 5 layers, 3," in result.stdout
-    found = {each.name for each in (tmp_path / "run").iterdir()}
-    assert found == {"config.json", "versions.json", "metrics.csv", "curve.png", "networks", "checkpoints"}
+    assert "tanh D=5 N=" in result.stdout
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert names == {"sweep.sqlite", "lock", "metrics.csv", "curve.png", "networks"}
     assert (tmp_path / "run" / "curve.png").read_bytes().startswith(b"\x89PNG")
-    assert [row["epoch"] for row in rows(tmp_path / "run")] == ["1", "2"]
+    metrics = pd.read_csv(tmp_path / "run" / "metrics.csv")
+    assert (metrics["epoch"].tolist(), set(metrics["depth"])) == ([1, 2], {5})
+    (trained,) = results(tmp_path / "run")
+    assert len(load_network(network_path(tmp_path / "run", trained.identity))) == 9
 
 
-def test_values_with_commas_make_a_stack_of_all_combinations(tmp_path):
+def test_without_options_it_trains_the_default_run(monkeypatch):
+    asked = []
+    monkeypatch.setattr("gradwalk.sweep.plan", lambda spec, *_, **__: asked.extend(spec.runs()) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        call()
+    assert asked == [Run()]
+
+
+def test_the_help_shows_the_defaults_of_a_run():
+    options = {option.name: option for option in get_command(cli.app()).commands["train"].params}
+    assert set(Run.model_fields) <= set(options)
+    for name, field in Run.model_fields.items():
+        shown = options[name].show_default
+        if isinstance(field.default, str):
+            assert shown == field.default
+        elif field.default is not None and not isinstance(field.default, bool):
+            assert float(shown) == field.default
+
+
+def test_comma_separated_values_train_all_combinations(tmp_path):
     arguments = ("--epochs", 1, "--gain", "1.0,1.2", "--rate", "0.1,0.01", "--seed", "0,1", "--out", tmp_path / "run")
-    result = call(*SMALL, *arguments)
-    asked = json.loads((tmp_path / "run" / "config.json").read_text())["runs"]
-    assert len({(each["gain"], each["rate_in"], each["seed"]) for each in asked}) == len(asked) == 8
-    assert all(each["rate_in"] == each["rate_out"] for each in asked)
-    assert "8 networks of 5 layers" in result.stdout
+    stdout = call(*SMALL, *arguments).stdout
+    runs = [result.run for result in results(tmp_path / "run")]
+    assert len({(run.gain, run.rate_in, run.seed) for run in runs}) == len(runs) == 8
+    assert all(run.rate_in == run.rate_out for run in runs)
+    assert stdout.splitlines()[3].split() == [
+        *("run", "gain", "rate_in", "seed", "epochs", "loss", "error", "test", "error", "time"),
+    ]
 
 
-def test_unlike_rates_of_first_and_last_layer_are_combined(tmp_path):
+def test_any_setting_takes_several_values_and_commas_in_parentheses_do_not_separate(tmp_path):
+    activations = ("--activation", "tanh,leaky_relu(0.2)", "--depth", "4,5")
+    call(*SMALL[:4], *SMALL[6:], *activations, "--epochs", 1, "--out", tmp_path / "run")
+    runs = [(result.run.activation, result.run.depth) for result in results(tmp_path / "run")]
+    assert runs == [("tanh", 4), ("tanh", 5), ("leaky_relu(0.2)", 4), ("leaky_relu(0.2)", 5)]
+
+
+def test_unequal_rates_of_first_and_last_layer_are_combined(tmp_path):
     call(*SMALL, "--epochs", 1, "--rate-in", "0.1,0.01", "--rate-out", "0.2", "--out", tmp_path / "run")
-    asked = json.loads((tmp_path / "run" / "config.json").read_text())["runs"]
-    assert [(each["rate_in"], each["rate_out"]) for each in asked] == [(0.1, 0.2), (0.01, 0.2)]
+    runs = [result.run for result in results(tmp_path / "run")]
+    assert [(run.rate_in, run.rate_out) for run in runs] == [(0.1, 0.2), (0.01, 0.2)]
 
 
-def test_a_reconstruction_tells_errors_and_no_mistakes(tmp_path):
+def test_a_reconstruction_shows_errors_without_per_cent(tmp_path):
     arguments = ("--data", "digits", "--examples", 300, "--task", "reconstruct", "--depth", 4, "--params", 9000)
     result = call(*arguments, "--epochs", 1, "--out", tmp_path / "run")
     assert result.exit_code == 0
     assert "error" in result.stdout
-    assert "mistakes" not in result.stdout
+    assert "%" not in result.stdout
 
 
-def test_a_diverged_run_is_named_with_its_epoch(tmp_path):
-    result = call(*SMALL, "--epochs", 2, "--rate", "1e38", "--clip", 0, "--out", tmp_path / "run")
+def test_a_diverged_run_is_shown_with_its_epoch(tmp_path):
+    result = call(*SMALL, "--epochs", 2, "--rate", "1e38", "--clip", "none", "--out", tmp_path / "run")
     assert "diverged in 1" in result.stdout
-    assert not (tmp_path / "run" / "networks").exists()
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {"sweep.sqlite", "lock"}
 
 
-def test_a_killed_training_goes_on_to_the_same_metrics(tmp_path):
-    command = [sys.executable, "-c", "from gradwalk.cli import main; main()", "train", *SMALL, "--epochs", "40"]
-    call(*SMALL, "--epochs", 40, "--out", tmp_path / "whole")
-    process = subprocess.Popen([*command, "--out", str(tmp_path / "run")], stdout=subprocess.DEVNULL)
-    while not (tmp_path / "run" / "metrics.csv").exists():
+def test_the_same_folder_takes_further_settings_and_keeps_what_is_done(tmp_path):
+    call(*SMALL, "--epochs", 1, "--out", tmp_path / "run")
+    call(*SMALL, "--epochs", 1, "--seed", "0,1", "--out", tmp_path / "run")
+    assert [(result.run.seed, result.starts) for result in results(tmp_path / "run")] == [(0, 1), (1, 1)]
+
+
+def test_ctrl_c_saves_and_prints_the_command_that_resumes_to_the_same_numbers(tmp_path):
+    arguments = [*SMALL, "--epochs", "200", "--stop-at-zero", "--save-every", "0.1", "--out", tmp_path / "run"]
+    process = started(["train", *arguments], tmp_path / "log")
+    while process.is_alive() and not _has_begun(tmp_path / "run"):
         time.sleep(0.01)
-        assert process.poll() is None
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    call(*SMALL, "--epochs", 40, "--out", tmp_path / "run")
-    with_times = [rows(tmp_path / name) for name in ("run", "whole")]
-    found, expected = ([{key: row[key] for key in row if key != "seconds"} for row in each] for each in with_times)
-    assert found == expected
-
-
-def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
-    heard = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # a job in the background is deaf
-    )
-    code = heard + "from gradwalk.cli import main; main()"
-    command = [sys.executable, "-c", code, "train", *SMALL, "--epochs", "100000", "--out", str(tmp_path / "run")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    try:
-        while not (tmp_path / "run" / "metrics.csv").exists():
-            time.sleep(0.01)
-            assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=120)
-    finally:
-        process.kill()
-    assert process.returncode == 130
-    assert "the same command goes on from there" in said
+    os.kill(process.pid, signal.SIGINT)
+    process.join(30)
+    assert process.exitcode == 130
+    resume = shlex.split((tmp_path / "log").read_text().splitlines()[-1].partition("resume with: ")[2])
+    assert resume[:2] == ["gradwalk", "train"]
     assert list((tmp_path / "run" / "checkpoints").glob("*.safetensors"))
+    call(*resume[2:])
+    call(*arguments[:-1], tmp_path / "whole")
+    assert numbers(results(tmp_path / "run")) == numbers(results(tmp_path / "whole"))
+    assert [result.starts for result in results(tmp_path / "run")] == [2]
+
+
+def _has_begun(folder):
+    try:
+        return status(folder).epochs_done > 0
+    except FileNotFoundError:
+        return False
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--depth", 1), "train: depth must be greater than or equal to 2, got depth=1"),
         (("--params", 10), "params must be at least"),
-        (("--gain", "1.0,x"), "train: --gain: a number, or several with commas between, got '1.0,x'"),
+        (("--gain", "1.0,x"), "train: gain must be a valid number, unable to parse string as a number, got gain='x'"),
+        (("--rate", 1, "--rate-in", 2), "train: rate sets rate_in and rate_out, and cannot be combined with rate_in"),
         (("--data", "cifar"), "there is no data set 'cifar'"),
         (("--activation", "rulu"), "did you mean 'relu'"),
         (("--task", "regress"), "train: task must be 'classify' or 'reconstruct'"),
         (("--threads", 0), "threads must be at least 1"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(arguments, said, tmp_path, capsys):
+def test_bad_input_is_one_line_and_exit_code_2(arguments, message, tmp_path, capsys):
     with pytest.raises(SystemExit) as left:
         cli.main(["train", *SMALL, "--epochs", "1", "--out", str(tmp_path / "run"), *map(str, arguments)])
-    told = capsys.readouterr().err
+    errors = capsys.readouterr().err
     assert left.value.code == 2
-    assert said in told
-    assert told.count("\n") == 1
-    assert "--threads" in arguments or not (tmp_path / "run").exists()
-
-
-def test_a_folder_with_another_training_is_refused(tmp_path, capsys):
-    call(*SMALL, "--epochs", 1, "--out", tmp_path / "run")
-    with pytest.raises(SystemExit):
-        cli.main(["train", *SMALL, "--epochs", "2", "--out", str(tmp_path / "run")])
-    assert "holds another training" in capsys.readouterr().err
+    assert message in errors
+    assert errors.count("\n") == 1
+    assert not os.path.exists(tmp_path / "run")

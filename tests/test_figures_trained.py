@@ -13,7 +13,6 @@ from matplotlib.lines import Line2D
 
 from gradwalk import data
 from gradwalk.figures import (
-    curves,
     error_axis,
     error_by_depth,
     fig3,
@@ -27,7 +26,7 @@ from gradwalk.figures import (
 )
 from gradwalk.figures.table import Table
 from gradwalk.sweep import Result
-from gradwalk.train import Epoch, Run, depth_rates
+from gradwalk.train import Epoch, Run
 
 EXAMPLES = 1000  # of digits, on which every synthetic run is said to have trained
 LOADED = {("digits", EXAMPLES, "dimension"): data.load("digits", examples=EXAMPLES)}
@@ -401,44 +400,6 @@ def test_a_trained_figure_redraws_from_its_csv_alone(module, name: str, tmp_path
         points(panel) for panel in module.draw(computed).axes
     ]
     assert module.summary(again) == module.summary(computed)
-
-
-# Curves of `gradwalk train`
-
-
-def test_curves_show_both_errors_on_a_log_axis() -> None:
-    one = result([50, 0], depth=4).epochs
-    figure = curves.draw_curves({"a": one, "b": one[:1]}, examples=(EXAMPLES, HELD_OUT), diverged={"b": 2})
-    left, right = figure.axes
-    assert [left.get_title(), right.get_title()] == ["training error", "held-out error"]
-    assert [line.get_ydata().tolist() for line in marked(left)] == [[0.05, 0.0005], [0.05, 2.0]]
-    assert marked(right)[0].get_ydata()[0] == pytest.approx(10 / HELD_OUT)
-    assert guides(right) == {"0 mistakes": 0.0005, "diverged": 2.0}
-    assert (left.get_yscale(), left.get_xlabel(), left.get_ylabel()) == ("log", "epoch", "error (share of examples)")
-    assert [text.get_text() for text in right.get_legend().get_texts()] == ["a", "b"]
-
-
-def test_without_the_number_of_examples_the_losses_are_drawn() -> None:
-    figure = curves.draw_curves({"a": result([0.5, 0.25], task="reconstruct", depth=4).epochs})
-    left, right = figure.axes
-    assert marked(left)[0].get_ydata().tolist() == [0.5, 0.25]
-    assert marked(right)[0].get_ydata().tolist() == [1.0, 0.5]
-    assert left.get_ylabel() == "loss"
-    assert right.get_legend() is None
-
-
-def test_many_curves_have_their_legend_beside_them() -> None:
-    figure = curves.draw_curves({str(place): result([5, 4], depth=4).epochs for place in range(7)})
-    assert len(figure.legends[0].get_texts()) == 7
-
-
-def test_rates_are_drawn_back_from_the_output_layer() -> None:
-    (panel,) = curves.draw_rates({f"D = {depth}": depth_rates(depth, 1e-4, 1e-2, 8) for depth in (4, 8)}).axes
-    shallow, deep = panel.get_lines()
-    np.testing.assert_allclose(shallow.get_xydata(), deep.get_xydata()[-4:])
-    np.testing.assert_allclose(deep.get_xydata()[[0, -1]], [[7, 1e-4], [0, 1e-2]])
-    assert panel.get_yscale() == "log"
-    assert panel.xaxis_inverted()
 
 
 def test_depths_look_the_same_in_all_panels_and_are_all_in_the_legend() -> None:

@@ -1,35 +1,33 @@
-"""A sweep that is killed, interrupted or refused its disk goes on where it was, to the same table."""
+"""A sweep that is killed, interrupted or out of disk space resumes to the same results."""
 
-import multiprocessing
 import os
 import random
 import re
 import resource
 import signal
-import subprocess
-import sys
+import sqlite3
 import time
-from dataclasses import replace
+from contextlib import closing
 from typing import NamedTuple
 
 import pytest
+from helpers.processes import started
+from helpers.small_sweep import numbers
 
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 
-from gradwalk import cli
 from gradwalk.sweep import Spec, Store, run_sweep
-from gradwalk.sweep.schema import FILE
-from gradwalk.sweep.store import CHECKPOINTS
+from gradwalk.sweep.folder import CHECKPOINTS, STORE
 
-KILLS = 10
+KILLS = 6
 SPEC = """
 data = "digits"
 examples = 300
 params = 3e3
-depth = [3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+depth = [3, 4, 5, 6, 7, 8, 9, 10]
 gain = [1.0, 1.2]
-epochs = 25
+epochs = 15
 
 [[runs]]
 seed = [0, 1]
@@ -44,10 +42,6 @@ rate_in = 1e38
 rate_out = 1e38
 """
 
-# Children are forked from a process that has imported everything: torch's import would be half of the test's time.
-processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["gradwalk.cli.sweep", "gradwalk.sweep", "sklearn.datasets"])
-
 
 @pytest.fixture(scope="module")
 def spec(tmp_path_factory):
@@ -57,9 +51,9 @@ def spec(tmp_path_factory):
 
 
 class Whole(NamedTuple):
-    """The table of a sweep that was never interrupted, and the seconds that one of its stacks took."""
+    """The numbers of a sweep that was never interrupted, and the seconds per stack."""
 
-    table: dict
+    numbers: dict
     stack: float
 
 
@@ -69,36 +63,33 @@ def whole(spec, tmp_path_factory):
     return Whole(numbers(summary.results), summary.seconds / len({each.run.stacks_with() for each in summary.results}))
 
 
-def numbers(results):
-    """What results say that no clock has a part in, by the runs' identities."""
-    return {
-        each.identity: (each.status, each.diverged, tuple(replace(epoch, seconds=0.0) for epoch in each.epochs))
-        for each in results
-    }
-
-
 def results(folder):
-    if not (folder / FILE).exists():
+    try:
+        with Store(folder) as store:
+            return store.results()
+    except FileNotFoundError:
         return []
-    with Store(folder) as store:
-        return store.results()
 
 
 def ended(folder):
-    """The runs that have ended, with all that would change if one were begun or ended again."""
-    found = (each for each in results(folder) if each.status in ("done", "diverged"))
-    return {each.identity: (each.starts, each.ended, each.epochs) for each in found}
+    """The runs that have ended, with everything that would change if one were trained again."""
+    over = (result for result in results(folder) if result.status in ("done", "diverged"))
+    return {result.identity: (result.starts, result.ended, result.epochs) for result in over}
+
+
+def checkpoints(folder):
+    """The identities of the runs that have a checkpoint."""
+    return {path.stem for path in (folder / CHECKPOINTS).glob("*.safetensors")}
 
 
 def command(spec, folder, *more):
-    return ["sweep", str(spec), "--out", str(folder), "--save-every", "0.05", *more]
+    return ["sweep", spec, "--out", folder, "--save-every", "0.05", *more]
 
 
 def killed(spec, folder, chance, stack):
     """Start the sweep and kill it: at any moment of its first seconds, or some time after another run has ended."""
     before = len(ended(folder))
-    process = processes.Process(target=cli.main, args=(command(spec, folder),))
-    process.start()
+    process = started(command(spec, folder))
     patience = chance.choice((60.0, 60.0, chance.uniform(0, 0.5 + stack)))
     late = time.monotonic() + patience
     while process.is_alive() and len(ended(folder)) <= before and time.monotonic() < late:
@@ -109,76 +100,70 @@ def killed(spec, folder, chance, stack):
     return process.exitcode
 
 
-def test_a_sweep_killed_at_random_moments_ends_with_the_table_of_one_that_never_was(spec, whole, tmp_path):
+def test_a_sweep_killed_at_random_moments_ends_with_the_results_of_one_that_never_was(spec, whole, tmp_path):
     chance, kept, begun = random.Random(5), {}, set()
     for _ in range(KILLS):
         assert killed(spec, tmp_path, chance, whole.stack) == -signal.SIGKILL
         now = ended(tmp_path)
-        assert {identity: now.get(identity) for identity in kept} == kept, "a run that had ended was lost or run again"
+        assert {identity: now.get(identity) for identity in kept} == kept, "an ended run was lost or trained again"
         kept = now
-        begun |= {path.stem for path in (tmp_path / CHECKPOINTS).glob("*.safetensors")} - set(kept)
-    assert 0 < len(kept) < len(whole.table)
-    assert begun, "no kill came between two checkpoints, which shows nothing about going on from them"
+        begun |= checkpoints(tmp_path) - set(kept)
+    assert 0 < len(kept) < len(whole.numbers)
+    assert begun, "no kill came between two checkpoints, which shows nothing about resuming from them"
     last = run_sweep(Spec.load(spec), tmp_path)
     assert last.kept == len(kept)
     assert {identity: ended(tmp_path)[identity] for identity in kept} == kept
-    assert numbers(last.results) == whole.table
-    with Store(tmp_path) as store:
-        counted = list(store._rows("SELECT status, starts, ends FROM runs"))
-    assert {row["ends"] for row in counted} == {1}
-    assert max(row["starts"] for row in counted) > 1
-    assert {row["status"] for row in counted} == {"done", "diverged"}
+    assert numbers(last.results) == whole.numbers
+    assert max(result.starts for result in last.results) > 1
+    with closing(sqlite3.connect(tmp_path / STORE)) as store:
+        assert store.execute("SELECT DISTINCT ends FROM runs").fetchall() == [(1,)], "a run was recorded twice"
+    assert {result.status for result in last.results} == {"done", "diverged"}
     assert not (tmp_path / CHECKPOINTS).exists()
 
 
-def test_ctrl_c_saves_says_what_is_saved_and_how_to_go_on(spec, whole, tmp_path):
-    words = command(spec, tmp_path, "--threads", "1")
-    code = "from gradwalk.cli import main; main()"
-    process = subprocess.Popen([sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    while process.poll() is None and not ended(tmp_path):
+def test_ctrl_c_saves_and_prints_what_is_saved_and_the_command_that_resumes(spec, whole, tmp_path):
+    folder, log = tmp_path / "out", tmp_path / "log"
+    process = started(command(spec, folder, "--threads", "1"), log)
+    while process.is_alive() and not ended(folder):
         time.sleep(0.01)
-    with pytest.raises(ValueError, match=rf"sweep: {tmp_path} is in use by process {process.pid} on .* since 20"):
-        run_sweep(Spec.load(spec), tmp_path)
-    process.send_signal(signal.SIGINT)
-    out, err = (each.decode() for each in process.communicate(timeout=30))
-    assert (process.returncode, out) == (130, "")
-    done, last = len(ended(tmp_path)), err.splitlines()[-1]
-    assert f"gradwalk: interrupted; {done} of {len(whole.table)} runs have ended and are saved in {tmp_path}" in last
-    assert last.endswith(f"go on with: gradwalk sweep {spec} --out {tmp_path} --threads 1 --save-every 0.05")
-    running = [each for each in results(tmp_path) if each.status == "running"]
-    saved = {path.stem for path in (tmp_path / CHECKPOINTS).glob("*.safetensors")}
-    assert {each.identity for each in running} == saved != set()
+    with pytest.raises(ValueError, match=rf"sweep: {folder} is in use by process {process.pid} on .* since 20"):
+        run_sweep(Spec.load(spec), folder)
+    os.kill(process.pid, signal.SIGINT)
+    process.join(30)
+    assert process.exitcode == 130
+    done, last = len(ended(folder)), log.read_text().splitlines()[-1]
+    assert f"gradwalk: interrupted; {done} of {len(whole.numbers)} runs have ended and are saved in {folder}" in last
+    assert last.endswith(f"resume with: gradwalk sweep {spec} --out {folder} --threads 1 --save-every 0.05")
+    running = [result for result in results(folder) if result.status == "running"]
+    assert {result.identity for result in running} == checkpoints(folder) != set()
     first = running[0].run
     part = [f"{key}={getattr(first, key)}" for key in ("depth", "activation", "gain", "rate_in", "rate_out", "seed")]
-    (gone_on,) = run_sweep(Spec.load(spec, part), tmp_path).results
-    assert gone_on.starts == 2
-    assert numbers([gone_on]) == {gone_on.identity: whole.table[gone_on.identity]}
+    (resumed,) = run_sweep(Spec.load(spec, part), folder).results
+    assert resumed.starts == 2
+    assert numbers([resumed]) == {resumed.identity: whole.numbers[resumed.identity]}
 
 
-def limited(words, size, log):
-    """Run a command line in a process whose files cannot grow past a size; what it says goes to a log."""
-    os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT), sys.stderr.fileno())
+def limit_file_size(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-    cli.main(words)
 
 
 @pytest.mark.parametrize(
     ("room", "params", "refused"),
-    [(9_000, 3e3, FILE), (100_000, 3e3, FILE), (60_000, 2e4, CHECKPOINTS)],
+    [(9_000, 3e3, STORE), (100_000, 3e3, STORE), (60_000, 2e4, CHECKPOINTS)],
     ids=["from the start", "in the store", "for a checkpoint"],
 )
-def test_a_full_disk_is_told_in_a_sentence_and_nothing_is_lost(spec, tmp_path, room, params, refused):
+def test_a_full_disk_is_reported_in_one_line_and_nothing_is_lost(spec, tmp_path, room, params, refused):
     folder, log = tmp_path / "out", tmp_path / "log"
     few = [f"params={params}", "depth=[3, 4]", "activation=tanh", "gain=[1.0, 1.2]", "rate_in=0.01", "rate_out=0.01"]
-    process = processes.Process(target=limited, args=(command(spec, folder, *few), room, log))
-    process.start()
+    few += ["epochs=25"]
+    process = started(command(spec, folder, *few), log, limit_file_size, room)
     process.join()
-    err = log.read_text()
-    assert (process.exitcode, "Traceback" in err) == (2, False)
-    assert re.match(rf"gradwalk: .*{folder}/{refused}.* cannot be (written|used) \(.*\)", err.splitlines()[-1])
+    errors = log.read_text()
+    assert (process.exitcode, "Traceback" in errors) == (2, False)
+    assert re.match(rf"gradwalk: .*{folder}/{refused}.* cannot be (written|used) \(.*\)", errors.splitlines()[-1])
     kept = ended(folder) if room > 9_000 else {}
     last = run_sweep(Spec.load(spec, few), folder)
     assert last.kept == len(kept)
     assert {identity: ended(folder)[identity] for identity in kept} == kept
     assert numbers(last.results) == numbers(run_sweep(Spec.load(spec, few), tmp_path / "other").results)
-    assert room == 9_000 or "what had ended is saved: mend this and give the same command again" in err
+    assert room == 9_000 or "finished runs are saved: fix this and repeat the command to resume" in errors

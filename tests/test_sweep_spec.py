@@ -1,4 +1,4 @@
-"""A spec spans its runs, and what is wrong with it is said with the file and the key."""
+"""A spec spans its runs, and errors in it name the file and the key."""
 
 from itertools import product
 
@@ -19,12 +19,12 @@ def test_a_grid_is_the_product_of_its_lists_and_the_last_key_varies_fastest():
     assert {run.epochs for run in runs} == {2}
 
 
-def test_each_table_is_a_grid_of_its_own_and_a_run_named_twice_is_run_once():
+def test_each_table_is_a_grid_of_its_own_and_a_repeated_run_is_trained_once():
     spec = Spec.load(
         SMALL + "[[runs]]\nactivation = 'tanh'\n[[runs]]\nactivation = ['relu', 'tanh']\ngain = [1.2, 1.4]"
     )
-    found = {(run.activation, run.depth, run.gain) for run in spec.runs()}
-    assert found == set(product(["tanh"], (3, 4), (1.0, 1.2, 1.4))) | set(product(["relu"], (3, 4), (1.2, 1.4)))
+    spanned = {(run.activation, run.depth, run.gain) for run in spec.runs()}
+    assert spanned == set(product(["tanh"], (3, 4), (1.0, 1.2, 1.4))) | set(product(["relu"], (3, 4), (1.2, 1.4)))
     assert (len(spec.runs()), spec.count) == (10, 12)
 
 
@@ -55,12 +55,12 @@ def test_a_spec_prints_as_toml_that_loads_as_the_same_spec(text):
     assert Spec.load(spec.toml()).runs() == spec.runs()
 
 
-def test_none_is_what_a_run_has_by_that_name():
+def test_none_is_None_only_where_a_setting_may_be_None():
     (run,) = Spec.load('clip = "none"\ngain = "none"\nscaling = "none"').runs()
     assert (run.clip, run.gain, run.scaling) == (None, None, "none")
 
 
-def test_settings_given_beside_a_spec_prevail_over_its_tables():
+def test_overrides_replace_the_settings_of_all_tables():
     spec = Spec.load(
         SMALL + "[[runs]]\ngain = 1.3\nepochs = 9\n", ["epochs=3", "gain=[1.1]", "data=mnist", "clip=none"]
     )
@@ -68,13 +68,13 @@ def test_settings_given_beside_a_spec_prevail_over_its_tables():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
-        ("depht = 3", "depht is no setting; did you mean depth?"),
-        ("colour = 3", f"colour is no setting; there are {', '.join(KEYS)}"),
-        ("[[run]]\ndepth = 3", "run is no setting; did you mean runs?"),
-        ("[[runs]]\ndepht = 3", "depht is no setting; did you mean depth?"),
-        ("[runs]\ndepth = 3", "runs must be tables, each under a line [[runs]]"),
+        ("depht = 3", "there is no setting 'depht'; did you mean 'depth'?"),
+        ("colour = 3", f"there is no setting 'colour'; known are {', '.join(KEYS)}"),
+        ("[[run]]\ndepth = 3", "there is no setting 'run'; did you mean 'runs'?"),
+        ("[[runs]]\ndepht = 3", "there is no setting 'depht'; did you mean 'depth'?"),
+        ("[runs]\ndepth = 3", "runs must be tables, each written as [[runs]]"),
         ("depth = 1", "depth must be greater than or equal to 2, got depth=1"),
         ("depth = [4, 1]", "depth must be greater than or equal to 2, got depth=1"),
         ("depth = true", "depth must not be true or false, got depth=true"),
@@ -83,30 +83,33 @@ def test_settings_given_beside_a_spec_prevail_over_its_tables():
         ('task = "sing"', "task must be 'classify' or 'reconstruct', got task='sing'"),
         ('data = "mnits"', "there is no data set 'mnits'; did you mean 'mnist'?"),
         ("depth = 8\ndeepest = 4", "deepest must be at least the depth 8, got deepest=4"),
-        ("name = 3", "name must be a line of text, got name=3"),
+        ("name = 3", "name must be one line of text, got name=3"),
         ("depth = ", "not TOML: Invalid value (at end of document)"),
-        ("seed = [" + "0, " * 320 + "1]\ndata_seed = [" + "0, " * 320 + "1]", "the grid has 103,041 runs"),
+        (
+            "seed = [" + "0, " * 320 + "1]\ndata_seed = [" + "0, " * 320 + "1]",
+            "the grid must have at most 100,000 runs, got 103,041",
+        ),
     ],
 )
-def test_what_is_wrong_with_a_spec_is_said_with_the_file_and_the_key(tmp_path, text, said):
+def test_errors_in_a_spec_name_the_file_and_the_key(tmp_path, text, message):
     path = tmp_path / "mine.toml"
     path.write_text(text)
     with pytest.raises(ValueError, match=r"sweep: mine\.toml: ") as caught:
         Spec.load(path)
-    assert str(caught.value).startswith(f"sweep: mine.toml: {said}")
+    assert str(caught.value).startswith(f"sweep: mine.toml: {message}")
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "message"),
     [
-        ("epohs=3", "sweep: epohs is no setting; did you mean epochs?"),
+        ("epohs=3", "sweep: there is no setting 'epohs'; did you mean 'epochs'?"),
         ("epochs", "sweep: a setting is written key=value, got 'epochs'"),
         ("epochs=", "sweep: a setting is written key=value, got 'epochs='"),
-        ("gain=[1.0", "sweep: gain has a value that cannot be read, got 'gain=[1.0'"),
+        ("gain=[1.0", "sweep: gain has an invalid value, got 'gain=[1.0'"),
         ("epochs=many", "sweep: epochs must be a valid integer, unable to parse string as an integer"),
     ],
 )
-def test_what_is_wrong_with_a_setting_given_beside_it_is_said(setting, said):
+def test_errors_in_an_override_name_the_key(setting, message):
     with pytest.raises(ValueError, match=r"^sweep: ") as caught:
         Spec.load(SMALL, [setting])
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)

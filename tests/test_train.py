@@ -1,6 +1,5 @@
 """Training: runs that come out the same however they are stacked or interrupted, and what is refused."""
 
-import json
 import math
 import os
 import signal
@@ -19,7 +18,6 @@ from gradwalk import data as data_sets
 from gradwalk import nets
 from gradwalk.train import Run, Watcher, checked_run, loop, train
 from gradwalk.train.checkpoint import State, load_state, save_state
-from gradwalk.train.folder import TrainingFolder
 from gradwalk.train.loop import _deal
 from gradwalk.train.part import Member, Part
 
@@ -259,36 +257,6 @@ class TestRefusals:
     def test_a_limit_below_the_smallest_network_is_refused(self, digits):
         with pytest.raises(ValueError, match="classifier_widths: params must be at least"):
             train(runs(1, params=10), digits)
-
-
-class TestFolder:
-    def test_it_tells_what_was_asked_and_made_with_and_measured(self, digits, tmp_path):
-        folder = TrainingFolder(tmp_path, runs(2))
-        outcomes = train(runs(2), digits)
-        for outcome in outcomes:
-            for epoch in outcome.epochs:
-                folder.record(outcome.run, epoch)
-            folder.save_end(outcome, digits)
-        assert json.loads((tmp_path / "config.json").read_text())["runs"][1]["gain"] == 1.2
-        assert {"python", "torch", "gradwalk", "cores"} <= set(json.loads((tmp_path / "versions.json").read_text()))
-        rows = (tmp_path / "metrics.csv").read_text().splitlines()
-        assert rows[0].startswith("run,epoch,train_loss,train_mistakes")
-        assert [row.split(",")[:2] for row in rows[1:]] == [[str(r), str(e)] for r in (1, 2) for e in (1, 2, 3)]
-        x = torch.tensor(digits.test.inputs(np.arange(len(digits.test))))
-        model = nets.load_network(tmp_path / "networks" / "2.safetensors")
-        mistakes = (model(x).argmax(1).numpy() != digits.test.labels).sum()
-        assert mistakes == outcomes[1].last.test_mistakes
-
-    def test_metrics_survive_being_opened_again(self, digits, tmp_path):
-        outcome = train(runs(1), digits)[0]
-        TrainingFolder(tmp_path, runs(1)).record(outcome.run, outcome.epochs[0])
-        TrainingFolder(tmp_path, runs(1)).record(outcome.run, outcome.epochs[1])
-        assert len((tmp_path / "metrics.csv").read_text().splitlines()) == 3
-
-    def test_it_refuses_another_training(self, tmp_path):
-        TrainingFolder(tmp_path, runs(1))
-        with pytest.raises(ValueError, match="holds another training"):
-            TrainingFolder(tmp_path, runs(2))
 
 
 class Counter(Watcher):

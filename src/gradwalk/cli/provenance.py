@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from gradwalk.figures.table import Table
 from gradwalk.versions import machine, versions
 
 if TYPE_CHECKING:
-    from gradwalk.sweep import Result, Store
+    from gradwalk.sweep import Result, Session, Store
 
 
 def made_now(seconds: float) -> dict[str, str]:
@@ -30,9 +29,9 @@ def made_by_sweep(found: Sequence[Result], store: Store, scale: str, note: str |
     trained = [session for session in store.sessions() if _trained(session, ends)]
     if not trained:
         return told
-    seconds = sum(session["ended"] - session["began"] for session in trained)
+    seconds = sum(session.seconds for session in trained)
     latest = trained[-1]
-    return told | _words(max(ends), seconds, json.loads(latest["machine"]), json.loads(latest["versions"]))
+    return told | _words(max(ends), seconds, latest.machine, latest.versions)
 
 
 def is_current(table: Table, seed: int) -> bool:
@@ -41,9 +40,8 @@ def is_current(table: Table, seed: int) -> bool:
     return f"gradwalk {gradwalk.__version__}" in told and table.facts.get("seed") == seed
 
 
-def _trained(session: Mapping[str, Any], ends: Sequence[float]) -> bool:
-    began, ended = session["began"], session["ended"]
-    return ended is not None and any(began <= end <= ended for end in ends)
+def _trained(session: Session, ends: Sequence[float]) -> bool:
+    return session.ended is not None and any(session.began <= end <= session.ended for end in ends)
 
 
 def _words(when: float, seconds: float, where: Mapping[str, Any], which: Mapping[str, str]) -> dict[str, str]:

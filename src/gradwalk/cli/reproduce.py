@@ -20,7 +20,7 @@ from gradwalk.report import write_page
 
 if TYPE_CHECKING:
     from gradwalk.sweep import Spec as Sweep
-    from gradwalk.sweep import Standing, SweepSummary
+    from gradwalk.sweep import SweepProgress, SweepSummary
 
 _NAMES = f"[{' '.join(figures.EVERY)} | all]"
 _SCALES = (
@@ -169,7 +169,7 @@ def _trained(name: str, spec: "Sweep", note: str | None, order: Order) -> Table:
     found = _swept(name, spec, order)
     failed = next((each for each in found.results if each.status == "failed"), None)
     if failed is not None:
-        count = found.count("failed")
+        count = found.counts["failed"]
         if count == len(found.results):
             raise ValueError(f"reproduce: all runs of {name} failed ({failed.error})")
         _say(f"{name}: {count} runs failed and are not drawn ({failed.error})")
@@ -186,7 +186,7 @@ def _swept(name: str, spec: "Sweep", order: Order) -> "SweepSummary":
     shown, told = 0, time.monotonic()
     with progress(f"{name}: {count} runs, per cent done", 100) as job:
 
-        def report(standing: "Standing") -> None:
+        def report(standing: "SweepProgress") -> None:
             nonlocal shown, told
             if standing.left is None:
                 return

@@ -2,31 +2,64 @@
 
 import json
 import shlex
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from gradwalk.cli.show import check_directory, fail, plain_warnings, print_table, show
-from gradwalk.cli.sweep_show import best_lines, failures, plan_lines, plan_table, summary_lines, watched
+from gradwalk.cli.sweep_show import (
+    interruption,
+    plan_lines,
+    plan_table,
+    result_object,
+    shown_progress,
+    status_lines,
+    summary_lines,
+)
 
-SPEC = "A TOML file: the settings of the runs, each a value or a list of values."
-OVERRIDES = "Settings that prevail over the spec's, as epochs=3 or gain=[1.0,1.1]."
-ADDRESS = "Of a Ray cluster, host:port or auto; left out, one is started here."
-FOLDER = "The folder of a sweep."
-JSON = "Print one JSON object and nothing else."
+if TYPE_CHECKING:
+    from gradwalk.data import Datasets
+    from gradwalk.sweep import Spec, SweepSummary
 
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help=FOLDER)]
-Json = Annotated[bool, typer.Option("--json", help=JSON)]
+SPEC = "TOML file with the settings of the runs, each a value or a list of values."
+OVERRIDES = "Settings that override the spec, such as epochs=3 or gain=[1.0,1.1]."
+ADDRESS = "Ray cluster, host:port or auto (default: start one on this machine)."
+DEVICE = "cpu, cuda, cuda:1, ..."
+THREADS = "Number of cores (default: all)."
+SAVE_EVERY = "Seconds between checkpoints."
+
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the sweep.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `run_sweep` that the command line takes, with its defaults."""
+
+    engine: str = "local"
+    address: str | None = None
+    device: str = "cpu"
+    threads: int | None = None
+    save_every: float = 60.0
+    save_networks: bool = False
+
+    def words(self) -> list[str]:
+        """Return the options that are not at their defaults, as they are typed."""
+        given = {name: value for name, value in asdict(self).items() if value != getattr(Options, name)}
+        flags = {name: f"--{name.replace('_', '-')}" for name in given}
+        return [
+            word for name, value in given.items() for word in ([flags[name], *([] if value is True else [f"{value}"])])
+        ]
 
 
 class _Group(TyperGroup):
-    """Runs a spec where the first word is no command: `gradwalk sweep my.toml` is `gradwalk sweep run my.toml`."""
+    """Runs a spec if the first word is no command: `gradwalk sweep my.toml` is `gradwalk sweep run my.toml`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put `run` before what is no command."""
+        """Insert `run` before anything that is no command."""
         if args and args[0] not in self.commands and args[0] != "--help":
             args = ["run", *args]
         return super().parse_args(ctx, args)
@@ -36,12 +69,12 @@ def sweep_commands() -> typer.Typer:
     """Return the commands of `gradwalk sweep`."""
     build = typer.Typer(
         cls=_Group,
-        help="Train the runs of a spec, go on where it stopped, and see what came out. "
+        help="Train the runs of a spec, resume where it stopped, and look at the results. "
         "`gradwalk sweep SPEC.toml` is short for `gradwalk sweep run SPEC.toml`.",
         no_args_is_help=True,
         rich_markup_mode="markdown",
     )
-    for name, command in (("run", run), ("status", status), ("export", export_table), ("plot", draw)):
+    for name, command in (("run", run), ("status", show_status), ("export", export), ("plot", draw)):
         build.command(name)(command)
     return build
 
@@ -49,15 +82,19 @@ def sweep_commands() -> typer.Typer:
 def run(
     spec: Annotated[Path, typer.Argument(metavar="SPEC.toml", help=SPEC)],
     overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help=OVERRIDES)] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the sweep; left out, runs/ and the spec's name.")] = None,
-    engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
-    address: Annotated[str | None, typer.Option(help=ADDRESS)] = None,
-    threads: Annotated[int | None, typer.Option(help="Cores to use; all of them.")] = None,
-    save_every: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = 60.0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would take, and train nothing.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder of the sweep (default: runs/ and the spec's name).")] = None,
+    engine: Annotated[str, typer.Option(help="local, ray, or a registered engine.")] = Options.engine,
+    address: Annotated[str | None, typer.Option(help=ADDRESS)] = Options.address,
+    device: Annotated[str, typer.Option(help=DEVICE)] = Options.device,
+    threads: Annotated[int | None, typer.Option(help=THREADS)] = Options.threads,
+    save_every: Annotated[float, typer.Option(help=SAVE_EVERY)] = Options.save_every,
+    save_networks: Annotated[
+        bool, typer.Option("--save-networks", help="Write each finished network to networks/ in the folder.")
+    ] = Options.save_networks,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it would take, and train nothing.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Train the runs of a spec that have not ended yet; the same command goes on after an interruption.
+    """Train the runs of a spec that have not ended yet. The same command resumes after an interruption.
 
     Examples:
 
@@ -67,56 +104,64 @@ def run(
 
     `gradwalk sweep my.toml --out /shared/mine --engine ray --address auto`
     """
-    from gradwalk.sweep import Spec, run_sweep
+    from gradwalk.sweep import Spec
 
-    asked, folder = Spec.load(spec, overrides or []), out or Path("runs") / spec.stem
+    loaded, folder = Spec.load(spec, overrides or []), out or Path("runs") / spec.stem
     if dry_run:
-        _show_plan(asked, folder, threads, as_json)
+        _show_plan(loaded, folder, device, threads, as_json)
         return
-    engine_options = {"engine": engine, "address": address, "threads": threads, "save_every": save_every}
-    try:
-        with plain_warnings(), watched(asked.name or spec.stem) as report:
-            done = run_sweep(asked, folder, report=report, **engine_options)  # type: ignore[arg-type]
-    except KeyboardInterrupt:
-        defaults = {"engine": "local", "address": None, "threads": None, "save_every": 60.0}
-        given = {name: value for name, value in engine_options.items() if value != defaults[name]}
-        fail(_interrupted(folder, _command(spec, overrides or [], folder, given)), 130)
+    options = Options(engine, address, device, threads, save_every, save_networks)
+    words = ["gradwalk", "sweep", str(spec), *(overrides or []), "--out", str(folder), *options.words()]
+    summary = run_shown(loaded, folder, options, loaded.name or spec.stem, words)
     if as_json:
-        print(json.dumps(_answer(done.results, seconds=done.seconds, kept=done.kept)))
+        print(json.dumps(result_object(summary.counts, summary.best, seconds=summary.seconds, kept=summary.kept)))
     else:
-        show(summary_lines(done), f"{asked.name}: {folder}")
-    if done.count("failed"):
+        show(summary_lines(summary), f"{loaded.name}: {folder}")
+    if summary.counts["failed"]:
         raise typer.Exit(1)
 
 
-def status(folder: Folder, as_json: Json = False) -> None:
-    """Say how far a sweep is, also while it goes on, and who is at it.
+def run_shown(
+    spec: "Spec",
+    folder: Path,
+    options: Options,
+    label: str,
+    command: list[str],
+    datasets: "Datasets | None" = None,
+) -> "SweepSummary":
+    """Run a sweep with its progress on stderr; an interrupt prints the command that resumes it, with exit code 130."""
+    from gradwalk.sweep import run_sweep
+
+    try:
+        with plain_warnings(), shown_progress(label) as report:
+            return run_sweep(spec, folder, datasets=datasets, report=report, **asdict(options))
+    except KeyboardInterrupt:
+        fail(interruption(folder, shlex.join(command)), 130)
+
+
+def show_status(folder: Folder, as_json: Json = False) -> None:
+    """Show a sweep's progress and the process running it.
 
     Examples:
 
     `gradwalk sweep status runs/mine`
     """
-    from gradwalk.sweep import Store
-    from gradwalk.sweep.lock import said
-    from gradwalk.sweep.session import best
+    from gradwalk.sweep import status
 
-    with Store(folder) as store:
-        results, counts, holder = store.results(), store.counts(), store.holder()
-    if as_json:
-        print(json.dumps(_answer(results, holder=holder)))
+    now = status(folder)
+    if not as_json:
+        show(status_lines(now), str(folder))
         return
-    epochs = f"{sum(len(each.epochs) for each in results):,} of {sum(each.run.epochs for each in results):,}"
-    lines = [("runs", f"{len(results)}"), *((name, f"{count}") for name, count in counts.items())]
-    lines += [("epochs", epochs), ("trained now by", "nobody" if holder is None else said(holder))]
-    show([*lines, *best_lines(best(results)), *failures(results)], str(folder))
+    process = now.writer and {"pid": now.writer.pid, "host": now.writer.host, "began": now.writer.began}
+    print(json.dumps(result_object(now.counts, now.best, process=process)))
 
 
-def export_table(
+def export(
     folder: Folder,
     to: Annotated[Path, typer.Option(help="File to write, .csv or .parquet.")],
-    epochs: Annotated[bool, typer.Option("--epochs", help="A row an epoch; left out, a row a run.")] = False,
+    epochs: Annotated[bool, typer.Option("--epochs", help="One row per run and epoch (default: per run).")] = False,
 ) -> None:
-    """Write the runs, or their epochs, as a table for other programs.
+    """Write the results as a table for other programs: settings and measurements, one row per run or epoch.
 
     Examples:
 
@@ -124,23 +169,24 @@ def export_table(
 
     `gradwalk sweep export runs/mine --to epochs.parquet --epochs`
     """
-    from gradwalk.sweep import Store, table
+    from gradwalk.sweep import Store
+    from gradwalk.sweep.frame import check_suffix, write_frame
 
-    table.check_ending(to)
+    check_suffix(to)
     with Store(folder) as store:
-        rows = (table.epoch_rows if epochs else table.run_rows)(store.results())
-    table.export(rows, to)
-    print(f"written: {to}, {len(rows):,} rows")
+        frame = store.epochs_frame() if epochs else store.runs_frame()
+    write_frame(frame, to)
+    print(f"written: {to}, {len(frame):,} rows")
 
 
 def draw(
     folder: Folder,
     out: Annotated[Path, typer.Option(help="Picture to write, .png, .pdf or .svg.")],
-    x: Annotated[str | None, typer.Option(help="Setting along the axis; left out, one that varies.")] = None,
-    colour: Annotated[str | None, typer.Option(help="Setting that has the colours; left out, another.")] = None,
+    x: Annotated[str | None, typer.Option(help="Setting along the x-axis (default: one that varies).")] = None,
+    colour: Annotated[str | None, typer.Option(help="Setting shown by colour (default: another that varies).")] = None,
     split: Annotated[str, typer.Option(help="train or test.")] = "train",
 ) -> None:
-    """Draw the error of all runs against one of their settings.
+    """Plot the error of all runs against one of their settings.
 
     Examples:
 
@@ -149,58 +195,23 @@ def draw(
     `gradwalk sweep plot runs/mine --out mine.png --x depth --colour gain --split test`
     """
     from gradwalk import figures
-    from gradwalk.sweep import Store
-    from gradwalk.sweep.plot import plot
+    from gradwalk.sweep import Store, plot
 
     figures.ending(out)
     with Store(folder) as store:
-        drawn = plot(store.results(), x, colour, split)
+        figure = plot(store.results(), x, colour, split)
     check_directory(out.parent)
-    figures.save(drawn, [out])
+    figures.save(figure, [out])
     print(f"written: {out}")
 
 
-def _show_plan(spec: Any, folder: Path, threads: int | None, as_json: bool) -> None:
-    from gradwalk.sweep.plan import plan
+def _show_plan(spec: "Spec", folder: Path, device: str, threads: int | None, as_json: bool) -> None:
+    from gradwalk.sweep import plan
 
-    found = plan(spec, folder, threads=threads)
+    planned = plan(spec, folder, device=device, threads=threads)
     if as_json:
-        print(json.dumps(asdict(found) | {"seconds": found.seconds}))
+        print(json.dumps(asdict(planned) | {"seconds": planned.seconds}))
         return
-    print_table(plan_table(found))
+    print_table(plan_table(planned))
     print()
-    show(plan_lines(found), f"{spec.name}: {folder}")
-
-
-def _answer(results: Any, **more: Any) -> dict[str, Any]:
-    """Return what a sweep came to, for a program."""
-    from gradwalk.sweep.session import best
-    from gradwalk.sweep.store import STATUSES
-    from gradwalk.sweep.table import run_rows
-
-    first = best(results)
-    counts = {str(status): sum(each.status == status for each in results) for status in STATUSES}
-    return {"runs": len(results), **counts, **more, "best": None if first is None else run_rows([first])[0]}
-
-
-def _interrupted(folder: Path, command: str) -> str:
-    """Return what is saved and how to go on; with no store yet, nothing had begun."""
-    from gradwalk.sweep import Store
-
-    try:
-        with Store(folder) as store:
-            counts = store.counts()
-    except FileNotFoundError:
-        return f"interrupted before anything was trained; begin with: {command}"
-    ended, begun = counts["done"] + counts["diverged"], counts["running"]
-    return (
-        f"interrupted; {ended} of {sum(counts.values())} runs have ended and are saved in {folder}, {begun} that had "
-        f"begun have checkpoints there; go on with: {command}"
-    )
-
-
-def _command(spec: Path, overrides: list[str], folder: Path, options: dict[str, Any]) -> str:
-    words = ["gradwalk", "sweep", str(spec), *overrides, "--out", str(folder)]
-    for name, value in options.items():
-        words += [f"--{name.replace('_', '-')}", str(value)]
-    return shlex.join(words)
+    show(plan_lines(planned), f"{spec.name}: {folder}")

@@ -1,60 +1,39 @@
-"""How `gradwalk sweep` shows what goes on: a bar on a terminal, a line a minute in a pipe, tables at the end."""
+"""What `gradwalk sweep` and `gradwalk train` show: progress while they run, tables at the end."""
 
 from __future__ import annotations
 
-import math
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from gradwalk.cli.show import Line
+from gradwalk.progress import progress
 from gradwalk.words import duration, quantity
 
 if TYPE_CHECKING:
-    from gradwalk.sweep import Result, Standing, SweepSummary
-    from gradwalk.sweep.plan import Plan
+    from gradwalk.sweep import Plan, Result, SweepProgress, SweepStatus, SweepSummary
 
-_SELDOM = 60.0  # seconds between two lines in a pipe
+_MOST_ERRORS = 3  # that are shown
 
 
 @contextmanager
-def watched(label: str) -> Iterator[Callable[[Standing], None]]:
-    """Give what `run_sweep` reports to, on stderr."""
-    if not sys.stderr.isatty():
-        yield _Lines(label)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=None, said="")
-        yield lambda now: bar.update(task, total=now.total, completed=now.ended, said=standing_line(now))
+def shown_progress(label: str) -> Iterator[Callable[[SweepProgress], None]]:
+    """Yield a `report` for `run_sweep` that shows progress on stderr, as `gradwalk.progress` does."""
+    with progress(label, lines=True) as job:
+        yield lambda now: job.update(completed=now.ended, total=now.total, text=progress_line(now))
 
 
-class _Lines:
-    """A line at the start, and one a minute at most."""
+def progress_line(now: SweepProgress) -> str:
+    """Return the progress of a sweep in one line.
 
-    def __init__(self, label: str) -> None:
-        self._label, self._said = label, -math.inf
-
-    def __call__(self, now: Standing) -> None:
-        if time.monotonic() - self._said > _SELDOM:
-            self._said = time.monotonic()
-            print(f"{self._label}: {standing_line(now)}", file=sys.stderr, flush=True)
-
-
-def standing_line(now: Standing) -> str:
-    """Return how far a sweep is: runs of total, diverged, failed, network-steps a second, time left.
-
-    >>> from gradwalk.sweep import Standing
-    >>> now = Standing(48, done=20, diverged=2, failed=0, kept=6, steps=9000, seconds=60, speed=150, left=71)
-    >>> standing_line(now)
-    '22 of 48 runs (6 from before), 2 diverged, 150 network-steps/s, 1 min 11 s left'
+    >>> from gradwalk.sweep import SweepProgress
+    >>> now = SweepProgress(48, done=20, diverged=2, failed=0, kept=6, steps=9000, seconds=60, speed=150, left=71)
+    >>> progress_line(now)
+    '22 of 48 runs (6 before), 2 diverged, 150 network-steps/s, 1 min 11 s left'
     """
-    parts = [f"{now.ended} of {now.total} runs" + (f" ({now.kept} from before)" if now.kept else "")]
+    parts = [f"{now.ended} of {now.total} runs" + (f" ({now.kept} before)" if now.kept else "")]
     parts += [f"{count} {name}" for name, count in (("diverged", now.diverged), ("failed", now.failed)) if count]
     if now.speed:
         parts.append(f"{now.speed:,.0f} network-steps/s")
@@ -63,22 +42,53 @@ def standing_line(now: Standing) -> str:
     return ", ".join(parts)
 
 
-def summary_lines(done: SweepSummary) -> list[Line]:
+def interruption(folder: Path, command: str) -> str:
+    """Return what an interrupted sweep has saved, and the command that resumes it."""
+    from gradwalk.sweep import Store
+
+    try:
+        with Store(folder) as store:
+            counts = store.counts()
+    except FileNotFoundError:
+        return f"interrupted before training began; start again with: {command}"
+    ended, running = counts["done"] + counts["diverged"], counts["running"]
+    return (
+        f"interrupted; {ended} of {sum(counts.values())} runs have ended and are saved in {folder}, "
+        f"{running} under way have checkpoints there; resume with: {command}"
+    )
+
+
+def summary_lines(summary: SweepSummary) -> list[Line]:
     """Return how a sweep ended: counts, time, the best run, and why runs failed."""
-    kept = f", {done.kept} of them before" if done.kept else ""
-    lines = [
-        ("runs", f"{len(done.results)}"),
-        ("done", f"{done.count('done')}"),
-        ("diverged", f"{done.count('diverged')}"),
-        ("failed", f"{done.count('failed')}"),
-        ("time", duration(done.seconds)),
+    from gradwalk.sweep.status import distinct_errors
+
+    kept = f", {summary.kept} of them before" if summary.kept else ""
+    return [
+        ("runs", f"{len(summary.results)}{kept}"),
+        *((name, f"{summary.counts[name]}") for name in ("done", "diverged", "failed")),
+        ("time", duration(summary.seconds)),
+        *best_lines(summary.best),
+        *_error_lines(distinct_errors(summary.results)),
     ]
-    lines[1] = (lines[1][0], lines[1][1] + kept)
-    return [*lines, *best_lines(done.best), *failures(done.results)]
+
+
+def status_lines(status: SweepStatus) -> list[Line]:
+    """Return the state of a sweep: counts, the process that trains, the best run, and why runs failed."""
+    from gradwalk.sweep.lock import in_words
+
+    writer = status.writer
+    return [
+        ("runs", f"{status.runs}"),
+        *((name, f"{count}") for name, count in status.counts.items()),
+        ("epochs", f"{status.epochs_done:,} of {status.epochs_total:,}"),
+        ("process", "not running" if writer is None else in_words(writer.host, writer.pid, writer.began)),
+        *best_lines(status.best),
+        *_error_lines(status.errors),
+    ]
 
 
 def best_lines(best: Result | None) -> list[Line]:
-    """Return the best run by what sets it apart: error, depth, gain and rates."""
+    """Return the best run: its errors and its main settings."""
     if best is None:
         return []
     run = best.run
@@ -86,19 +96,14 @@ def best_lines(best: Result | None) -> list[Line]:
     settings = f"{run.activation}, depth {run.depth}, gain {gain}, rates {run.rate_in:g} to {run.rate_out:g}"
     return [
         ("best training error", f"{best.train_error:.4g} (test {best.test_error:.4g})"),
-        ("of the run", f"{settings}, seed {run.seed}"),
+        ("best run", f"{settings}, seed {run.seed}"),
     ]
 
 
-def failures(results: Sequence[Result], most: int = 3) -> list[Line]:
-    """Return why runs failed, each reason once, the first few of them."""
-    reasons = dict.fromkeys(each.error or "" for each in results if each.status == "failed")
-    return [("failed because", reason) for reason in list(reasons)[:most]]
-
-
-def plan_table(found: Plan) -> list[tuple[str, ...]]:
-    """Return what is to be done as a table, a row an architecture; data and task are named where they differ."""
-    several = len({(row.data, row.task) for row in found.rows}) > 1
+def plan_table(plan: Plan) -> list[tuple[str, ...]]:
+    """Return a plan as a table with one row per architecture; columns without information are left out."""
+    several = len({(row.data, row.task) for row in plan.rows}) > 1
+    timed = plan.seconds is not None
     rows = [
         (
             f"{row.data} {row.task} " * several + f"{row.activation} D={row.depth} N={row.width}",
@@ -107,21 +112,32 @@ def plan_table(found: Plan) -> list[tuple[str, ...]]:
             f"{row.stacks}",
             quantity(row.memory, "B"),
             quantity(row.flops, "FLOP"),
-            "" if row.seconds is None else duration(row.seconds),
+            *([duration(row.seconds)] if row.seconds is not None else []),
         )
-        for row in found.rows
+        for row in plan.rows
     ]
-    return [("network", "parameters", "runs", "stacks", "memory", "operations", "time"), *rows]
+    return [("network", "parameters", "runs", "stacks", "memory", "operations", *(["time"] if timed else [])), *rows]
 
 
-def plan_lines(found: Plan) -> list[Line]:
-    """Return the sums."""
-    rows = found.rows
-    seconds = found.seconds
+def plan_lines(plan: Plan) -> list[Line]:
+    """Return the totals of a plan."""
+    rows = plan.rows
     return [
-        ("runs", f"{found.total}, {found.kept} of them have ended"),
+        ("runs", f"{plan.total}, {plan.kept} of which have ended"),
         ("stacks", f"{sum(row.stacks for row in rows)}"),
-        ("most memory at a time", quantity(max((row.memory for row in rows), default=0), "B")),
+        ("peak memory", quantity(max((row.memory for row in rows), default=0), "B")),
         ("operations", quantity(sum(row.flops for row in rows), "FLOP")),
-        (f"time on {found.threads} cores here", "" if seconds is None else f"about {duration(seconds)}"),
+        (f"time with {plan.threads} threads", "" if plan.seconds is None else f"about {duration(plan.seconds)}"),
     ]
+
+
+def result_object(counts: Mapping[Any, int], best: Result | None, **more: Any) -> dict[str, Any]:
+    """Return the counts and the best run of a sweep as a JSON object."""
+    from gradwalk.sweep.frame import runs_frame
+
+    row = None if best is None else json.loads(runs_frame([best]).to_json(orient="records", date_format="iso"))[0]
+    return {"runs": sum(counts.values()), **dict(counts), **more, "best": row}
+
+
+def _error_lines(errors: Sequence[str]) -> list[Line]:
+    return [("failed because", error) for error in errors[:_MOST_ERRORS]]

@@ -1,63 +1,79 @@
-"""`gradwalk train`."""
+"""`gradwalk train`: a sweep of one table whose settings are given as options."""
 
-import itertools
-from collections.abc import Callable
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gradwalk.cli.gain import ACTIVATION
-from gradwalk.cli.show import plain_warnings, print_table
-from gradwalk.data import DATASETS
+from gradwalk.cli.show import print_table
+from gradwalk.cli.sweep import DEVICE, SAVE_EVERY, THREADS, Options, run_shown
+from gradwalk.cli.sweep_show import plan_table
+from gradwalk.cli.train_show import result_table
 
 if TYPE_CHECKING:
-    from gradwalk.data import Dataset
-    from gradwalk.train import Run
+    from gradwalk.sweep import Spec, SweepSummary
 
-_WEIGHTS = "gaussian or orthogonal, scaled by g; torch, xavier, kaiming, plain-orthogonal or lsuv, each by itself."
-_LIST = "One, or several with commas between: the networks then train as a stack."
+_WEIGHTS = "gaussian or orthogonal, scaled by the gain; torch, xavier, kaiming, plain-orthogonal or lsuv."
+_BETWEEN_COMMAS = re.compile(r",(?![^(]*\))")  # not those inside parentheses
+
+
+def _setting(text: str, default: str, metavar: str) -> Any:
+    """Return a Typer option for a setting of `Run`: its help, its default there, and what its values are."""
+    return typer.Option(help=text, show_default=default, metavar=metavar)
 
 
 def train(
     context: typer.Context,
-    data: Annotated[str, typer.Option(help=f"{', '.join(DATASETS.names)}.")] = "mnist",
-    examples: Annotated[int | None, typer.Option(help="The first so many training examples; all of them.")] = None,
-    scaling: Annotated[str, typer.Option(help="Inputs standardised by dimension, global, or none.")] = "dimension",
-    task: Annotated[str, typer.Option(help="classify, or reconstruct: an auto-encoder.")] = "classify",
-    activation: Annotated[str, typer.Option(help=ACTIVATION)] = "tanh",
-    weights: Annotated[str, typer.Option(help=_WEIGHTS)] = "gaussian",
-    depth: Annotated[int, typer.Option(help="Layers of weights.")] = 64,
-    params: Annotated[
-        float | None, typer.Option(help="Parameter limit, 4e6; the width is the first above it.", show_default=False)
+    data: Annotated[str | None, _setting("Data set, see gradwalk data list.", "mnist", "NAME")] = None,
+    examples: Annotated[str | None, _setting("Number of training examples, from the first.", "all", "INT")] = None,
+    scaling: Annotated[
+        str | None, _setting("How inputs are standardised: dimension, global or none.", "dimension", "NAME")
     ] = None,
-    width: Annotated[int | None, typer.Option(help="Of all hidden layers, in the place of --params.")] = None,
-    gain: Annotated[str | None, typer.Option(help=f"g; left out, the unbiased one. {_LIST}")] = None,
-    gain_in: Annotated[float, typer.Option(help="g_1, of the first layer.")] = 1.0,
-    gain_out: Annotated[float | None, typer.Option(help="g_D, of the last layer; left out, g.")] = None,
-    rate: Annotated[str, typer.Option(help=f"Learning rate of all layers. {_LIST}")] = "0.01",
-    rate_in: Annotated[str | None, typer.Option(help=f"Of the first layer, if another. {_LIST}")] = None,
-    rate_out: Annotated[str | None, typer.Option(help=f"Of the last layer, if another. {_LIST}")] = None,
-    deepest: Annotated[int | None, typer.Option(help="D_max of the schedule of rates; left out, the depth.")] = None,
-    bias_rate: Annotated[float, typer.Option(help="Of the biases, over the weights'; 0 freezes them.")] = 1.0,
-    optimizer: Annotated[str, typer.Option(help="How gradients become updates: sgd.")] = "sgd",
-    weight_decay: Annotated[float, typer.Option(help="Weight decay, per unit of learning rate.")] = 0.0,
-    decay: Annotated[float, typer.Option(help="Of all rates, after each epoch.")] = 0.995,
-    batch: Annotated[int, typer.Option(help="Examples in a minibatch.")] = 100,
-    clip: Annotated[float, typer.Option(help="Greatest norm of the gradient; 0: any.")] = 10.0,
-    epochs: Annotated[int, typer.Option(help="Passes over the training examples.")] = 20,
-    stop_at_zero: Annotated[bool, typer.Option("--stop-at-zero", help="End once there is no mistake.")] = False,
-    seed: Annotated[str, typer.Option(help=f"Of the initial weights. {_LIST}")] = "0",
-    data_seed: Annotated[int, typer.Option(help="Of the order of the examples.")] = 0,
-    threads: Annotated[int | None, typer.Option(help="Cores to use; all.")] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 ...")] = "cpu",
-    out: Annotated[Path, typer.Option(help="Folder for metrics, curves, networks and checkpoints.")] = Path(
+    task: Annotated[str | None, _setting("classify, or reconstruct (an auto-encoder).", "classify", "NAME")] = None,
+    activation: Annotated[str | None, _setting(ACTIVATION, "tanh", "NAME")] = None,
+    weights: Annotated[str | None, _setting(f"Initial weights: {_WEIGHTS}", "gaussian", "NAME")] = None,
+    depth: Annotated[str | None, _setting("Number of layers of weights.", "64", "INT")] = None,
+    params: Annotated[
+        str | None, _setting("Parameter limit; the width is the smallest above it.", "4e6", "FLOAT")
+    ] = None,
+    width: Annotated[str | None, _setting("Width of all hidden layers, instead of --params.", "none", "INT")] = None,
+    gain: Annotated[str | None, _setting("Gain g.", "the unbiased gain", "FLOAT")] = None,
+    gain_in: Annotated[str | None, _setting("Gain of the first layer, g_1.", "1", "FLOAT")] = None,
+    gain_out: Annotated[str | None, _setting("Gain of the last layer, g_D.", "g", "FLOAT")] = None,
+    rate: Annotated[str | None, _setting("Learning rate of all layers.", "0.01", "FLOAT")] = None,
+    rate_in: Annotated[str | None, _setting("Learning rate of the first layer.", "0.01", "FLOAT")] = None,
+    rate_out: Annotated[str | None, _setting("Learning rate of the last layer.", "0.01", "FLOAT")] = None,
+    deepest: Annotated[
+        str | None, _setting("D_max of the schedule of rates over depth.", "the greatest depth", "INT")
+    ] = None,
+    bias_rate: Annotated[
+        str | None, _setting("Learning rate of biases relative to weights; 0 freezes them.", "1", "FLOAT")
+    ] = None,
+    optimizer: Annotated[
+        str | None, _setting("Optimizer, with its parameters in parentheses: momentum(0.95).", "sgd", "NAME")
+    ] = None,
+    weight_decay: Annotated[str | None, _setting("Weight decay, per unit of learning rate.", "0", "FLOAT")] = None,
+    decay: Annotated[str | None, _setting("Factor on all rates after each epoch.", "0.995", "FLOAT")] = None,
+    batch: Annotated[str | None, _setting("Examples per minibatch.", "100", "INT")] = None,
+    clip: Annotated[str | None, _setting("Clip gradients to this norm; none disables clipping.", "10", "FLOAT")] = None,
+    epochs: Annotated[str | None, _setting("Number of passes over the training examples.", "20", "INT")] = None,
+    stop_at_zero: Annotated[bool, typer.Option("--stop-at-zero", help="Stop a run once it makes no mistake.")] = False,
+    seed: Annotated[str | None, _setting("Seed of the initial weights.", "0", "INT")] = None,
+    data_seed: Annotated[str | None, _setting("Seed of the order of the examples.", "0", "INT")] = None,
+    threads: Annotated[int | None, typer.Option(help=THREADS)] = Options.threads,
+    device: Annotated[str, typer.Option(help=DEVICE)] = Options.device,
+    save_every: Annotated[float, typer.Option(help=SAVE_EVERY)] = Options.save_every,
+    out: Annotated[Path, typer.Option(help="Folder for results, networks and checkpoints.")] = Path(
         "gradwalk-training"
     ),
 ) -> None:
-    """Train a very deep network, or a stack of them, from weights at the unbiased scale.
+    """Train a very deep network, or several.
 
-    Started again with the same --out, it goes on where it was.
+    Every setting takes one value or comma-separated values: all combinations are trained, those of one architecture
+    as a stack. --out is the folder of a sweep, which `gradwalk sweep status`, `export` and `plot` read. It also
+    receives the networks, metrics.csv and curve.png. The same command resumes after an interruption.
 
     Examples:
 
@@ -67,45 +83,59 @@ def train(
 
     `gradwalk train --data mnist --task reconstruct --depth 16 --params 5e5 --rate 1.0`
     """
-    from gradwalk import data as data_sets
-    from gradwalk.train import Run, checked_run
+    from gradwalk.data import Datasets
+    from gradwalk.sweep import plan
 
-    grid = {
-        "gain": [None] if gain is None else _numbers("gain", gain, float),
-        "rate_in": _numbers("rate-in", rate_in or rate, float),
-        "rate_out": _numbers("rate-out", rate_out or rate, float),
-        "seed": _numbers("seed", seed, int),
-    }
-    combinations = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-    if rate_in is None and rate_out is None:
-        combinations = [each for each in combinations if each["rate_in"] == each["rate_out"]]
-    settings = {name: context.params[name] for name in Run.model_fields if name not in grid} | {"clip": clip or None}
-    if params is None:  # the run's default, or none beside a width
-        del settings["params"]
-    runs = [checked_run("train", **settings, **each) for each in combinations]
-    loaded = data_sets.load(data, examples=examples, scaling=runs[0].scaling)
-    with plain_warnings():
-        _train(runs, loaded, out, threads, device)
+    spec, datasets = _spec(context.params), Datasets()
+    planned = plan(spec, out, threads=threads, measure=False, datasets=datasets)
+    if planned.rows:
+        print_table(plan_table(planned))
+        print()
+    options = Options(device=device, threads=threads, save_every=save_every, save_networks=True)
+    summary = run_shown(spec, out, options, out.name, _command(context.params, options), datasets)
+    print_table(result_table(summary.results))
+    _write(summary, out)
+    if summary.counts["failed"]:
+        raise typer.Exit(1)
 
 
-def _train(runs: "list[Run]", data: "Dataset", out: Path, threads: int | None, device: str) -> None:
-    from gradwalk import train as training
-    from gradwalk.cli.training import Reporter, announcement, draw, summary
-    from gradwalk.train.folder import TrainingFolder
+def _spec(given: dict[str, Any]) -> "Spec":
+    """Return the spec of the settings among the options, a grid with the order of the options."""
+    from gradwalk.sweep import Spec
+    from gradwalk.sweep.spec import KEYS
 
-    print(announcement(runs, data))
-    folder = TrainingFolder(out, runs)
-    with Reporter(runs, data, folder) as reporter:
-        outcomes = training.train(
-            runs, data, device=device, threads=threads, folder=folder.checkpoints, watcher=reporter
-        )
-    print_table(summary(outcomes, data))
-    draw(outcomes, data, out / "curve.png")
-    print(f"written: {out / 'metrics.csv'}, {out / 'curve.png'} and the networks beside them")
+    settings = {name: given[name] for name in given if name in KEYS and given[name] not in (None, False)}
+    return Spec.parse({name: _values(value) for name, value in settings.items()}, "train")
 
 
-def _numbers(name: str, text: str, kind: Callable[[str], Any]) -> list[Any]:
-    try:
-        return [kind(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"train: --{name}: a number, or several with commas between, got {text!r}") from None
+def _values(text: str | bool) -> list[Any]:
+    """Return the values of an option, which are separated by commas."""
+    from gradwalk.sweep.spec import parse_value
+
+    return [text] if isinstance(text, bool) else [parse_value(part.strip()) for part in _BETWEEN_COMMAS.split(text)]
+
+
+def _command(given: dict[str, Any], options: Options) -> list[str]:
+    """Return the command as it was typed."""
+    from gradwalk.sweep.spec import KEYS
+
+    words = ["gradwalk", "train"]
+    for name, value in given.items():
+        if name in KEYS and value not in (None, False):
+            words += [f"--{name.replace('_', '-')}", *([] if value is True else [value])]
+    shown = [word for word in options.words() if word != "--save-networks"]
+    return [*words, *shown, "--out", str(given["out"])]
+
+
+def _write(summary: "SweepSummary", out: Path) -> None:
+    """Write metrics.csv and curve.png, unless no run has finished an epoch."""
+    from gradwalk.figures import save
+    from gradwalk.figures.curves import draw_curves
+    from gradwalk.sweep.folder import NETWORKS
+    from gradwalk.sweep.frame import write_frame
+
+    if not any(result.epochs for result in summary.results):
+        return
+    write_frame(summary.epochs_frame(), out / "metrics.csv")
+    save(draw_curves(summary.results), [out / "curve.png"])
+    print(f"written: {out / 'metrics.csv'}, {out / 'curve.png'}, {out / NETWORKS}")

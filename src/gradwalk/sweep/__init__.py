@@ -1,8 +1,36 @@
-"""Sweeps: a spec spans a grid of runs, an engine trains them in stacks, a store keeps what came out."""
+"""Sweeps: a spec spans a grid of runs, an engine trains them in stacks, a store holds their results."""
 
-from gradwalk.sweep.record import Standing
+from gradwalk.sweep.engine import Engine, EngineOptions, Listener, train_job
+from gradwalk.sweep.engines import ENGINES
+from gradwalk.sweep.entry import Ending, Entry
+from gradwalk.sweep.plan import Plan, plan
+from gradwalk.sweep.plot import plot
+from gradwalk.sweep.record import SweepProgress
 from gradwalk.sweep.session import SweepSummary, run_sweep
 from gradwalk.sweep.spec import Spec
-from gradwalk.sweep.store import Result, Store
+from gradwalk.sweep.stacks import Job
+from gradwalk.sweep.status import SweepStatus, status
+from gradwalk.sweep.store import Result, Session, Store
 
-__all__ = ["Result", "Spec", "Standing", "Store", "SweepSummary", "run_sweep"]
+__all__ = [
+    "ENGINES",
+    "Ending",
+    "Engine",
+    "EngineOptions",
+    "Entry",
+    "Job",
+    "Listener",
+    "Plan",
+    "Result",
+    "Session",
+    "Spec",
+    "Store",
+    "SweepProgress",
+    "SweepStatus",
+    "SweepSummary",
+    "plan",
+    "plot",
+    "run_sweep",
+    "status",
+    "train_job",
+]

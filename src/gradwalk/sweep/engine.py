@@ -1,108 +1,176 @@
-"""What an engine is, and who listens to it."""
+"""The engine interface: what trains the runs of a sweep, and what listens to it."""
 
 from __future__ import annotations
 
 import math
 import socket
 import time
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 from gradwalk.data import Dataset
-from gradwalk.sweep.stacks import Job, jobs
-from gradwalk.sweep.writer import Ending, Entry
+from gradwalk.nets.export import save_network, sequential
+from gradwalk.sweep.entry import Ending, Entry
+from gradwalk.sweep.folder import CHECKPOINTS, network_path
+from gradwalk.sweep.stacks import Job, make_jobs
 from gradwalk.train import Epoch, Outcome, Run, Watcher, train
 
-_MOMENT = 0.05  # seconds
+_BATCHED = 0.05  # seconds for which endings are collected before they are reported
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """The options that an engine is constructed with.
+
+    folder: of the sweep, an absolute path. threads: cores to use on this machine. save_every: seconds between
+    checkpoints. device: of `gradwalk.train.train`. address: of a cluster; None unless the engine sets `takes_address`.
+    save_networks: whether each finished network is written to the folder.
+    """
+
+    folder: Path
+    threads: int
+    save_every: float = 60.0
+    device: str = "cpu"
+    address: str | None = None
+    save_networks: bool = False
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder for the checkpoints of runs under way."""
+        return self.folder / CHECKPOINTS
 
 
 class Listener(Protocol):
-    """Is told what an engine does, in the thread that called the engine."""
+    """Receives the events of an engine, in the thread that called `Engine.train`.
 
-    def began(self, job: Job) -> None: ...
+    Reporting an epoch or an ending twice is harmless: whatever is recorded already is ignored.
+    """
 
-    def stepped(self, job: Job, networks: int) -> None: ...
+    def began(self, job: Job) -> None:
+        """Training of a job begins or resumes."""
 
-    def measured(self, identity: str, epoch: Epoch) -> None: ...
+    def stepped(self, job: Job, networks: int) -> None:
+        """That many networks of a job took one optimization step."""
 
-    def ended(self, endings: Iterable[Ending]) -> None: ...
+    def epoch_ended(self, identity: str, epoch: Epoch) -> None:
+        """A run finished an epoch."""
 
-    def failed(self, identity: str, error: str) -> None: ...
+    def ended(self, endings: Iterable[Ending]) -> None:
+        """Runs are done or diverged. An ending carries all epochs of its run."""
 
-    def unfinished(self, job: Job) -> Job: ...
+    def failed(self, identity: str, error: str) -> None:
+        """A run cannot be trained, for a reason given in one line."""
+
+    def unfinished(self, job: Job) -> Job:
+        """Return the part of a job whose runs have neither ended nor failed."""
+        ...
 
 
 class Engine(Protocol):
-    """Groups runs into jobs, and trains them."""
+    """Trains the runs of a sweep, on whatever machinery it likes.
 
-    def jobs(self, entries: Iterable[Entry], data: Mapping[Run, Dataset], begun: frozenset[str]) -> list[Job]: ...
+    To add one, write a class with a `name` and these methods, call `ENGINES.register(MyEngine)`, and choose it with
+    `run_sweep(..., engine="name")`. Subclassing `Engine` supplies everything but `name` and `train`; the smallest
+    `train` is a loop over `train_job`.
 
-    def train(self, jobs: Sequence[Job], listener: Listener) -> None: ...
+    `run_sweep` constructs the engine with an `EngineOptions`, of which the constructor rejects what it cannot use. If
+    there are runs to train, it enters the engine as a context manager, which acquires resources such as a cluster,
+    calls `jobs` once and then `train` once. Set `takes_address` to accept `run_sweep(..., address=...)`.
+    """
 
+    name: ClassVar[str]
+    takes_address: ClassVar[bool] = False
+    options: EngineOptions
 
-class Local:
-    """The engine of one machine: a stack after the other, each on all threads."""
+    def __init__(self, options: EngineOptions) -> None:
+        self.options = options
 
-    def __init__(self, threads: int, folder: Path, save_every: float) -> None:
-        self.threads, self.folder, self.save_every = threads, folder, save_every
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
 
     def jobs(self, entries: Iterable[Entry], data: Mapping[Run, Dataset], begun: frozenset[str]) -> list[Job]:
-        """Return stacks in the order of the runs, those that have begun first."""
-        return jobs(entries, data, self.threads, begun=begun)
+        """Return the runs grouped into stacks; `begun` holds the identities of runs that have a checkpoint.
 
-    def train(self, jobs: Sequence[Job], listener: Listener) -> None:
-        """Train the jobs. What is wrong with one run must not hold up the others, so they are parted to find it.
-
-        What the file system refuses would be refused to the next run too: that ends the sweep, and nothing is lost.
+        Any grouping of runs that may share a stack (`Run.stacks_with`) gives the same results.
         """
-        for job in jobs:
-            listener.began(job)
-            told = Told(job, listener)
-            try:
-                with told:
-                    self._train(job, told)
-            except Exception as error:
-                if told.trouble or isinstance(error, OSError):
-                    raise
-                self.train(settled(job, error, listener), listener)
+        return make_jobs(entries, data, self.options.threads, begun=begun)
 
-    def _train(self, job: Job, watcher: Watcher) -> None:
-        train(
-            job.runs,
-            job.data,
-            threads=self.threads,
-            folder=self.folder,
-            save_every=self.save_every,
-            watcher=watcher,
-        )
+    @abstractmethod
+    def train(self, jobs: Sequence[Job], listener: Listener) -> None:
+        """Train all jobs, and report every run to the listener as ended or failed before returning.
+
+        One run's failure must not stop the others. An OSError means that the folder cannot be written and is raised.
+        On KeyboardInterrupt, each run under way saves a checkpoint before the exception is raised again.
+        """
+        ...
 
 
-def settled(job: Job, error: BaseException, listener: Listener) -> list[Job]:
-    """Return the jobs to try after an error: half of the runs left and the other half, none if there is but one."""
+def train_job(job: Job, options: EngineOptions, listener: Listener) -> None:
+    """Train a job in this process and report its events; if it fails, halve it until the failing runs are isolated."""
+    listener.began(job)
+    watcher = JobWatcher(job, options, listener)
+    try:
+        with watcher:
+            train(
+                job.runs,
+                job.data,
+                device=options.device,
+                threads=options.threads,
+                folder=options.checkpoints,
+                save_every=options.save_every,
+                watcher=watcher,
+            )
+    except Exception as error:
+        if watcher.listener_failed or isinstance(error, OSError):  # neither is the fault of a run
+            raise
+        for part in split_failed(job, error, listener):
+            train_job(part, options, listener)
+
+
+def split_failed(job: Job, error: BaseException, listener: Listener) -> list[Job]:
+    """Return the halves of what is left of a job that raised an error; a single run is reported as failed instead."""
     rest = listener.unfinished(job)
     if len(rest.entries) > 1:
         return rest.halves()
     for identity in rest.identities:
-        listener.failed(identity, sentence(error))
+        listener.failed(identity, one_line(error))
     return []
 
 
-def sentence(error: BaseException) -> str:
-    """Return what went wrong, in one line."""
-    said = " ".join(str(error).split())
-    return said if isinstance(error, ValueError | TypeError) and said else f"{type(error).__name__}: {said}"
+def one_line(error: BaseException) -> str:
+    """Return the message of an error as one line, with its type unless it is a ValueError or TypeError."""
+    message = " ".join(str(error).split())
+    return message if isinstance(error, ValueError | TypeError) and message else f"{type(error).__name__}: {message}"
 
 
-class Told(Watcher):
-    """Passes on what `train` tells, by the runs' identities; trouble: the listener itself has failed.
+def finish(identity: str, outcome: Outcome, data: Dataset, options: EngineOptions) -> Ending:
+    """Return how a run ended, after its network has been written if networks are saved.
 
-    Runs of a stack end side by side: how they did is passed on for all that do within a moment.
+    The network comes first, because a run whose ending is recorded is never trained again. A diverged run has none.
+    """
+    if options.save_networks and outcome.diverged is None:
+        activations = outcome.run.architecture(data).activations
+        network = sequential(outcome.state.weights, outcome.state.biases, activations)
+        save_network(network, activations, network_path(options.folder, identity))
+    return Ending(identity, outcome.epochs, outcome.diverged, outcome.state.seconds, socket.gethostname())
+
+
+class JobWatcher(Watcher):
+    """Forwards the events of `train` to a listener, with runs replaced by their identities.
+
+    Runs of one stack often end together: their endings are collected for a moment and recorded in one transaction.
+    listener_failed: whether the listener itself raised an exception.
     """
 
-    def __init__(self, job: Job, listener: Listener) -> None:
-        self._job, self._listener, self.trouble = job, listener, False
+    def __init__(self, job: Job, options: EngineOptions, listener: Listener) -> None:
+        self._job, self._options, self._listener, self.listener_failed = job, options, listener, False
         self._identity = {entry.run: entry.identity for entry in job.entries}
         self._endings: list[Ending] = []
         self._since = math.inf
@@ -110,41 +178,36 @@ class Told(Watcher):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *what: object) -> None:
-        self._pass_on(0.0)
+    def __exit__(self, *error: object) -> None:
+        self._report_endings(0.0)
 
     def stepped(self, networks: int) -> None:
-        """Networks of the job took a step."""
-        self._pass_on(_MOMENT)
-        with self._trouble():
+        """Forward the event."""
+        self._report_endings(_BATCHED)
+        with self._noting_failure():
             self._listener.stepped(self._job, networks)
 
     def epoch_ended(self, run: Run, epoch: Epoch) -> None:
-        """A run finished an epoch."""
-        with self._trouble():
-            self._listener.measured(self._identity[run], epoch)
+        """Forward the event."""
+        with self._noting_failure():
+            self._listener.epoch_ended(self._identity[run], epoch)
 
     def ended(self, outcome: Outcome) -> None:
-        """A run ended."""
-        self._endings.append(ending(self._identity[outcome.run], outcome))
+        """Save the network if asked to, and collect the ending."""
+        self._endings.append(finish(self._identity[outcome.run], outcome, self._job.data, self._options))
         self._since = min(self._since, time.monotonic())
-        self._pass_on(_MOMENT)
+        self._report_endings(_BATCHED)
 
-    def _pass_on(self, moment: float) -> None:
-        if self._endings and time.monotonic() - self._since >= moment:
+    def _report_endings(self, after: float) -> None:
+        if self._endings and time.monotonic() - self._since >= after:
             endings, self._endings, self._since = self._endings, [], math.inf
-            with self._trouble():
+            with self._noting_failure():
                 self._listener.ended(endings)
 
     @contextmanager
-    def _trouble(self) -> Iterator[None]:
+    def _noting_failure(self) -> Iterator[None]:
         try:
             yield
         except Exception:
-            self.trouble = True
+            self.listener_failed = True
             raise
-
-
-def ending(identity: str, outcome: Outcome) -> Ending:
-    """Return how a run ended, without its weights."""
-    return Ending(identity, outcome.epochs, outcome.diverged, outcome.state.seconds, socket.gethostname())

@@ -1,4 +1,4 @@
-"""Ctrl-C, and SIGTERM like it: at any moment but while something is being written."""
+"""Ctrl-C and SIGTERM, deferred while something is being written."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """Raises KeyboardInterrupt at a signal, or once what is held is done."""
+    """Raises KeyboardInterrupt on a signal, at once or at the end of a held block."""
 
     def __init__(self) -> None:
-        self._held = self._came = False
+        self._held = self._pending = False
 
     @contextmanager
     def caught(self) -> Iterator[None]:
-        """Answer to the signals; only the main thread can, in others they go where they went before."""
+        """Handle the signals; in threads other than the main one, where Python does not allow it, do nothing."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {each: signal.signal(each, self._arrived) for each in _SIGNALS}
+        previous = {number: signal.signal(number, self._handle) for number in _SIGNALS}
         try:
             yield
         finally:
-            for each, handler in before.items():
-                signal.signal(each, handler)
+            for number, handler in previous.items():
+                signal.signal(number, handler)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Let what stands inside come to its end first."""
+        """Defer signals to the end of the block."""
         self._held = True
         try:
             yield
         finally:
             self._held = False
-        if self._came:
-            self._came = False
+        if self._pending:
+            self._pending = False
             raise KeyboardInterrupt
 
-    def _arrived(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, number: int, frame: FrameType | None) -> None:
         if not self._held:
             raise KeyboardInterrupt
-        self._came = True
+        self._pending = True

@@ -1,4 +1,4 @@
-"""What a sweep will take, told before it begins: runs, stacks, operations, memory, and time as measured here."""
+"""What a sweep will take: runs, stacks, operations, memory, and the time as measured on this machine."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from pathlib import Path
 import psutil
 
 from gradwalk import checks
-from gradwalk.sweep.schema import FILE
-from gradwalk.sweep.session import enlisted
+from gradwalk.data import Datasets
+from gradwalk.sweep.entry import resolve
 from gradwalk.sweep.spec import Spec
-from gradwalk.sweep.stacks import Job, jobs
+from gradwalk.sweep.stacks import Job, make_jobs
 from gradwalk.sweep.store import Store
 from gradwalk.train import Watcher, train
 
-_MOST_MEASURED = 12  # architectures; the others go by the one that is most like them
-_LONG_ENOUGH = 0.7  # seconds of steps a measurement
+_MOST_MEASURED = 12  # architectures; the others are estimated from the most similar one
+_LONG_ENOUGH = 0.7  # seconds of steps per measurement
 
 
 @dataclass(frozen=True)
 class PlanRow:
     """The runs of one architecture that are still to be trained.
 
-    networks: in the largest stack. memory: bytes, of that stack. flops: floating-point operations, of all runs.
-    seconds: on this machine, None where nothing was measured.
+    networks: in the largest stack. memory: of that stack, in bytes. flops: floating-point operations of all runs.
+    seconds: on this machine, None if not measured.
     """
 
     data: str
@@ -47,7 +47,7 @@ class PlanRow:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done: a row an architecture; `kept` of the spec's `total` runs have ended already."""
+    """What is left to train: one row per architecture; `kept` of the spec's `total` runs have ended already."""
 
     rows: list[PlanRow]
     total: int
@@ -56,31 +56,46 @@ class Plan:
 
     @property
     def seconds(self) -> float | None:
-        """All the time that the runs take on this machine, without loading data and solving for gains."""
+        """The total time on this machine, without loading data and solving for gains; None if not measured."""
         times = [row.seconds for row in self.rows]
-        return None if None in times else math.fsum(each or 0.0 for each in times)
+        return None if None in times else math.fsum(seconds or 0.0 for seconds in times)
 
 
-def plan(spec: Spec, folder: str | Path | None = None, *, threads: int | None = None, measure: bool = True) -> Plan:
-    """Return what the sweep will take; runs that have ended in `folder` are taken off, and nothing is written there."""
-    cores = checks.whole("sweep", "threads", psutil.cpu_count() or 1 if threads is None else threads)
-    entries, data = enlisted(spec)
+def plan(
+    spec: Spec,
+    folder: str | Path | None = None,
+    *,
+    device: str = "cpu",
+    threads: int | None = None,
+    measure: bool = True,
+    datasets: Datasets | None = None,
+) -> Plan:
+    """Return what a sweep will take, without the runs that have ended in `folder`; nothing is written.
+
+    measure: train the first steps of each architecture, for about a second each, to estimate the time. datasets:
+    a cache to load the data from.
+    """
+    cores = checks.whole("sweep", "threads", (psutil.cpu_count() or 1) if threads is None else threads)
+    entries, data = resolve(spec, datasets)
     ended = _ended(folder)
     waiting = [entry for entry in entries if entry.identity not in ended]
     groups: dict[object, list[Job]] = {}
-    for job in jobs(waiting, data, cores):
+    for job in make_jobs(waiting, data, cores):
         groups.setdefault(job.entries[0].run.stacks_with(), []).append(job)
     largest = [max(group, key=lambda job: len(job.entries)) for group in groups.values()]
-    speeds = _speeds(largest, cores) if measure else [None] * len(largest)
+    speeds = _speeds(largest, cores, device) if measure else [None] * len(largest)
     rows = [_row(group, speed) for group, speed in zip(groups.values(), speeds, strict=True)]
     return Plan(rows, len(entries), len(entries) - len(waiting), cores)
 
 
 def _ended(folder: str | Path | None) -> set[str]:
-    if folder is None or not (Path(folder) / FILE).exists():
+    if folder is None:
         return set()
-    with Store(folder) as store:
-        return {identity for identity, status in store.statuses().items() if status in ("done", "diverged")}
+    try:
+        with Store(folder) as store:
+            return {identity for identity, status in store.statuses().items() if status in ("done", "diverged")}
+    except FileNotFoundError:
+        return set()
 
 
 def _row(group: Sequence[Job], speed: float | None) -> PlanRow:
@@ -101,26 +116,26 @@ def _row(group: Sequence[Job], speed: float | None) -> PlanRow:
     )
 
 
-def _speeds(group: Sequence[Job], threads: int) -> list[float | None]:
-    """Return operations a second of each, measured, or taken from the one with the most similar layers."""
-    sizes = [math.log(job.epoch_flops / job.entries[0].run.depth) for job in group]
-    by_size = sorted(range(len(group)), key=sizes.__getitem__)
-    count = min(len(group), _MOST_MEASURED)
-    chosen = [by_size[round(place * (len(group) - 1) / max(count - 1, 1))] for place in range(count)]
-    measured = {place: _speed(group[place], threads) for place in chosen}
-    return [measured[min(measured, key=lambda each: abs(sizes[each] - size))] for size in sizes]
+def _speeds(jobs: Sequence[Job], threads: int, device: str) -> list[float | None]:
+    """Return the operations per second of each job: measured, or that of the measured job with the closest size."""
+    sizes = [math.log(job.epoch_flops / job.entries[0].run.depth) for job in jobs]
+    by_size = sorted(range(len(jobs)), key=sizes.__getitem__)
+    count = min(len(jobs), _MOST_MEASURED)
+    chosen = [by_size[round(place * (len(jobs) - 1) / max(count - 1, 1))] for place in range(count)]
+    measured = {index: _speed(jobs[index], threads, device) for index in chosen}
+    return [measured[min(measured, key=lambda index: abs(sizes[index] - size))] for size in sizes]
 
 
-def _speed(job: Job, threads: int) -> float:
-    """Return operations a second of the job's steps, as `train` takes them; the time to set it up is not in it.
+def _speed(job: Job, threads: int, device: str) -> float:
+    """Return the operations per second of the job's steps in `train`, without the time to set it up.
 
-    The rates are too small for a run to diverge, and the gain needs not be solved for.
+    The rates are too small for a run to diverge, and a fixed gain does not have to be solved for.
     """
     settings = {"gain": 1.0, "weights": "gaussian", "rate_in": 1e-9, "rate_out": 1e-9, "epochs": 1_000_000}
     runs = [run.model_copy(update=settings) for run in job.runs]
     clock = _Clock(len(runs))
     with suppress(_EnoughError):
-        train(runs, job.data, threads=threads, watcher=clock)
+        train(runs, job.data, device=device, threads=threads, watcher=clock)
     return clock.speed * job.epoch_flops / job.steps
 
 
@@ -129,7 +144,7 @@ class _EnoughError(Exception):
 
 
 class _Clock(Watcher):
-    """Counts network-steps from the end of the first of all networks, for a while."""
+    """Measures network-steps per second, after one warm-up step of all networks."""
 
     def __init__(self, networks: int) -> None:
         self._warm, self._seen, self._start, self.speed = 2 * networks, 0, 0.0, 0.0

@@ -1,4 +1,4 @@
-"""A sweep at a glance: the error of every run against one setting, in a colour for another, and the best of each."""
+"""A sweep at a glance: the error of every run against one setting, coloured by another."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradwalk import checks
-from gradwalk.sweep.spec import KEYS
+from gradwalk.sweep.labels import setting_text, varying_settings
 from gradwalk.sweep.store import Result
+from gradwalk.train import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 SPLITS = ("train", "test")
-_AXES = ("gain", "depth", "rate_in", "rate_out")  # what is looked at first, where it varies
+SETTINGS = tuple(Run.model_fields)
+_AXES = ("gain", "depth", "rate_in", "rate_out")  # preferred, if they vary
 _COLOURS = ("depth", "activation", "rate_in", "rate_out")
 _MARKS = "osD^v<>pX*"
 
 
 def plot(results: Sequence[Result], x: str | None = None, colour: str | None = None, split: str = "train") -> Figure:
-    """Return a figure of the error of all runs against setting `x`, coloured by another.
+    """Return a figure of the error of all runs against setting `x`, coloured by setting `colour`.
 
-    Left out, they are settings that vary: the gain, then the depth, then the learning rates. A dot is a run, a line
-    goes through the least error of each colour, a cross at the top is a run that diverged.
+    The defaults are settings that vary: the gain, then the depth, then the learning rates, then any other. Each dot is
+    a run, lines connect the smallest error of each colour, and a cross at the top is a run that diverged.
     """
     checks.one_of("sweep plot", "split", split, SPLITS)
-    ended = [each for each in results if each.status == "diverged" or each.epochs]
+    ended = [result for result in results if result.status == "diverged" or result.epochs]
     if not ended:
         raise ValueError("sweep plot: no run has finished an epoch yet")
     x = _chosen("x", x, ended, _AXES) or "gain"
@@ -38,13 +40,13 @@ def plot(results: Sequence[Result], x: str | None = None, colour: str | None = N
     figure = Figure(figsize=(7.0, 4.5), layout="constrained")
     panel = figure.subplots()
     panel.spines[["top", "right"]].set_visible(False)
-    values = _sorted({getattr(each.run, x) for each in ended})
+    values = _sorted({getattr(result.run, x) for result in ended})
     places = {value: float(value) if _numeric(values) else at for at, value in enumerate(values)}
-    shades = [None] if colour is None else _sorted({getattr(each.run, colour) for each in ended})
+    shades = [None] if colour is None else _sorted({getattr(result.run, colour) for result in ended})
     for index, shade in enumerate(shades):
-        chosen = [each for each in ended if colour is None or getattr(each.run, colour) == shade]
-        points = [(places[getattr(each.run, x)], getattr(each, f"{split}_error")) for each in chosen]
-        _draw(panel, points, _said(shade), _colour(index, len(shades)), _MARKS[index % len(_MARKS)])
+        chosen = [result for result in ended if colour is None or getattr(result.run, colour) == shade]
+        points = [(places[getattr(result.run, x)], getattr(result, f"{split}_error")) for result in chosen]
+        _draw(panel, points, setting_text(shade), _colour(index, len(shades)), _MARKS[index % len(_MARKS)])
     _label(panel, x, colour, split, values)
     return figure
 
@@ -52,15 +54,16 @@ def plot(results: Sequence[Result], x: str | None = None, colour: str | None = N
 def _chosen(
     role: str, key: str | None, results: Sequence[Result], first: Sequence[str], besides: str = ""
 ) -> str | None:
-    """Return the setting that was asked for, or the first that varies, or None."""
+    """Return the given setting, or the first one that varies, or None."""
     if key is not None:
-        return checks.one_of("sweep plot", role, key, KEYS)
-    varied = (name for name in (*first, *KEYS) if len({getattr(each.run, name) for each in results}) > 1)
-    return next((name for name in varied if name != besides), None)
+        return checks.one_of("sweep plot", role, key, SETTINGS)
+    varying = varying_settings(results)
+    preferred = [name for name in (*first, *varying) if name in varying and name != besides]
+    return next(iter(preferred), None)
 
 
 def _draw(panel: Axes, points: Sequence[tuple[float, float]], label: str, colour: Any, marker: str) -> None:
-    """Draw the runs of one colour, a line through the best, and those that diverged at the top."""
+    """Draw the runs of one colour, a line through the best ones, and diverged ones at the top."""
     shown = [(at, error) for at, error in points if math.isfinite(error)]
     least: dict[float, float] = {}
     for at, error in sorted(shown):
@@ -78,7 +81,7 @@ def _columns(points: Iterable[tuple[float, float]]) -> tuple[list[float], list[f
 
 def _label(panel: Axes, x: str, colour: str | None, split: str, values: list[Any]) -> None:
     if not _numeric(values):
-        panel.set_xticks(range(len(values)), [_said(value) for value in values])
+        panel.set_xticks(range(len(values)), [setting_text(value) for value in values])
     elif max(values) > 20 * min(values) > 0:
         panel.set_xscale("log")
     panel.set_xlabel(x)
@@ -94,12 +97,8 @@ def _numeric(values: Sequence[Any]) -> bool:
 
 
 def _sorted(values: set[Any]) -> list[Any]:
-    """Return the values in order, None last."""
+    """Return the values sorted, with None last."""
     return sorted(values, key=lambda value: (value is None, isinstance(value, str), 0 if value is None else value))
-
-
-def _said(value: Any) -> str:
-    return "unset" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _colour(index: int, count: int) -> Any:

@@ -1,4 +1,4 @@
-"""Ray clusters: joined or started, with one sentence where that cannot be, and what their nodes have."""
+"""Ray clusters: joining or starting one, and the resources of its nodes."""
 
 from __future__ import annotations
 
@@ -14,79 +14,98 @@ from ray.util.queue import Queue
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 _REACHED = 5.0  # seconds for an address to answer at all
-_ANSWERED = 40.0  # seconds for what answers to prove a Ray cluster; it takes 2 to 5
+_ANSWERED = 40.0  # seconds for whatever answers to prove to be a Ray cluster, which takes 2 to 5
 
-# Ray tries for minutes where there is no cluster, and may end the process: it is tried in another one first.
+# Without a cluster, Ray retries for minutes and may end the process: another process tries first.
 _TRIAL = "import ray, sys; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='ERROR')"
 
 
 @dataclass(frozen=True)
 class Node:
-    """What a node has for tasks: whole cores, and bytes of memory."""
+    """The resources of a node for tasks: whole cores and GPUs, and bytes of memory."""
 
     cores: int
+    gpus: int
     memory: float
+
+    def workers(self, device: str) -> int:
+        """Return how many tasks the node runs at a time: one per GPU, or one per core."""
+        return self.gpus if device == "cuda" else self.cores
 
 
 def join(address: str | None, threads: int) -> bool:
-    """Join the cluster at `address`, or start one here; return whether it is ours to leave.
+    """Join the cluster at `address`, or start one here; return whether this process has to leave it afterwards.
 
-    Where the process has joined a cluster already, that one is used.
+    A cluster that the process has joined already is used as it is.
     """
     if ray.is_initialized():
         return False
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would send statistics home
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # and warn of what it will do in the future
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # and warn about a future default
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is None:
-        quiet |= {"num_cpus": threads, "include_dashboard": False}
+        options |= {"num_cpus": threads, "include_dashboard": False}
     else:
         _try(address)
     try:
-        ray.init(address=address or "local", **quiet)
+        ray.init(address=address or "local", **options)
     except Exception as error:  # Ray raises plain ones
         raise ValueError(f"sweep: Ray could not be started ({' '.join(str(error).split())[:200]})") from None
     return True
 
 
-def nodes() -> list[Node]:
-    """Return the nodes that can take tasks."""
-    found = [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
-    able = [Node(int(each["CPU"]), float(each["memory"])) for each in found if each.get("CPU", 0) >= 1]
+def leave() -> None:
+    """Leave the cluster, and stop it if this process started it."""
+    ray.shutdown()
+
+
+def nodes(device: str = "cpu") -> list[Node]:
+    """Return the nodes that can run tasks on the device."""
+    alive = [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+    every = [Node(int(each.get("CPU", 0)), int(each.get("GPU", 0)), float(each["memory"])) for each in alive]
+    able = [node for node in every if node.cores and node.workers(device)]
     if not able:
+        needed = "GPU" if device == "cuda" else "core"
         raise ValueError(
-            "sweep: the Ray cluster has no node with a core for tasks; add one with: ray start --address ..."
+            f"sweep: no node of the Ray cluster has a {needed} for tasks; add one with: ray start --address ..."
         )
     return able
 
 
-def threads_a_task(tasks: int) -> int:
-    """Return how many cores each task may have: one, or more where there are fewer tasks than cores."""
-    found = nodes()
-    shared = sum(node.cores for node in found) // max(tasks, 1)
-    return max(1, min(shared, *(node.cores for node in found)))
+def threads_per_task(tasks: int, device: str = "cpu") -> int:
+    """Return the number of cores per task: one, or more if there are fewer tasks than cores."""
+    able = nodes(device)
+    workers = min(max(tasks, 1), sum(node.workers(device) for node in able))
+    share = sum(node.cores for node in able) // workers
+    return max(1, min(share, *(node.cores for node in able)))
 
 
-def letters() -> Queue:
+def resources(threads: int, memory: float, device: str = "cpu") -> dict[str, float]:
+    """Return the resources that a task asks Ray for: cores, bytes of memory, and one GPU if the device is cuda."""
+    cpu = {"num_cpus": threads, "memory": min(memory, max(node.memory for node in nodes(device)))}
+    return cpu | {"num_gpus": 1} if device == "cuda" else cpu
+
+
+def message_queue() -> Queue:
     """Return a queue that lives on the driver's own node, as long as the driver does."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     queue = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": here})
-    queue.qsize()  # waits until it is there
+    queue.qsize()  # waits until it exists
     return queue
 
 
 def _try(address: str) -> None:
-    """Say within a bounded time that there is no cluster at an address."""
+    """Raise an error within a bounded time if there is no cluster at an address."""
     if address != "auto":
         _check_port(address)
     try:
         command = [sys.executable, "-c", _TRIAL, address]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWERED, check=False)
     except subprocess.TimeoutExpired:
-        raise ValueError(_unreachable(address, f"what is there gave no answer in {_ANSWERED:.0f} s")) from None
+        raise ValueError(_unreachable(address, f"no answer within {_ANSWERED:.0f} s")) from None
     if done.returncode:
-        said = [line for line in done.stderr.splitlines() if line.strip()]
-        raise ValueError(_unreachable(address, said[-1] if said else "it did not say why"))
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        raise ValueError(_unreachable(address, lines[-1] if lines else "for no stated reason"))
 
 
 def _check_port(address: str) -> None:

@@ -1,85 +1,137 @@
-"""What runs on the nodes of a cluster: the training of a stack, and the news of it for the driver."""
+"""What runs on the nodes of a Ray cluster: the training of one stack, whose events are sent to the driver."""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ray.util.queue import Queue
 
 from gradwalk.data import Dataset
-from gradwalk.sweep.engine import ending
-from gradwalk.sweep.writer import Ending, Entry
+from gradwalk.sweep.engine import EngineOptions, finish
+from gradwalk.sweep.entry import Ending, Entry
 from gradwalk.train import Epoch, Outcome, Run, Watcher, train
 
-_EVERY = 0.3  # seconds between two letters to the driver, and two looks at the sign
+_EVERY = 0.3  # seconds between two messages to the driver, and two looks at the sign
 
 GO, STOP = "go", "stop"
-News = tuple[Any, ...]  # a ticket, a method of the driver's Listener, and its arguments
+
+
+@dataclass(frozen=True)
+class Began:
+    """Training of the task's job begins."""
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """Networks took steps, that many in total since the last message."""
+
+    networks: int
+
+
+@dataclass(frozen=True)
+class EpochEnded:
+    """A run finished an epoch."""
+
+    identity: str
+    epoch: Epoch
+
+
+@dataclass(frozen=True)
+class RunEnded:
+    """A run is done or diverged."""
+
+    ending: Ending
+
+
+Event = Began | Stepped | EpochEnded | RunEnded
+
+
+@dataclass(frozen=True)
+class Message:
+    """Events of one task, in order. ticket: by which the driver knows the task's job."""
+
+    ticket: int
+    events: list[Event] = field(default_factory=list)
 
 
 def train_stack(
-    entries: tuple[Entry, ...], data: Dataset, letters: Queue, ticket: int, threads: int, sign: Path, save_every: float
+    entries: tuple[Entry, ...], data: Dataset, messages: Queue, ticket: int, options: EngineOptions, sign: Path
 ) -> list[Ending]:
-    """Train runs of one stack on this node, and return how those ended that did.
+    """Train the runs of one stack on this node, and return the endings of those that ended.
 
-    The checkpoints go where the sign lies, a file of the driver's that says whether to go on.
+    sign: a file of the driver's in the folder of checkpoints, whose content is GO or STOP.
     """
     if not sign.exists():
         raise OSError(
             f"sweep: {sign.parent} is not the driver's folder on {socket.gethostname()}; choose one that all nodes see"
         )
-    identities = {entry.run: entry.identity for entry in entries}
-    told = _Telling(identities, letters, ticket, sign)
+    watcher = _TaskWatcher({entry.run: entry.identity for entry in entries}, data, messages, ticket, options, sign)
     with contextlib.suppress(_StoppedError):
-        told.tell("began")
-        train(list(identities), data, threads=threads, folder=sign.parent, save_every=save_every, watcher=told)
-    return told.endings
+        watcher.began()
+        train(
+            [entry.run for entry in entries],
+            data,
+            device=options.device,
+            threads=options.threads,
+            folder=options.checkpoints,
+            save_every=options.save_every,
+            watcher=watcher,
+        )
+    return watcher.endings
 
 
 class _StoppedError(Exception):
-    """The driver wants no more; what has begun has been saved."""
+    """The driver asked the task to stop; `train` has saved checkpoints."""
 
 
-class _Telling(Watcher):
-    """Sends the driver what `train` tells, a letter every now and then; how a run ended, at once."""
+class _TaskWatcher(Watcher):
+    """Sends the events of `train` to the driver: endings at once, all others in a message every now and then."""
 
-    def __init__(self, identities: dict[Run, str], letters: Queue, ticket: int, sign: Path) -> None:
-        self._identities, self._letters, self._ticket, self._sign = identities, letters, ticket, sign
-        self._news: list[News] = []
+    def __init__(
+        self,
+        identities: dict[Run, str],
+        data: Dataset,
+        messages: Queue,
+        ticket: int,
+        options: EngineOptions,
+        sign: Path,
+    ) -> None:
+        self._identities, self._data, self._options, self._sign = identities, data, options, sign
+        self._messages, self._message = messages, Message(ticket)
         self._networks, self._sent, self._stopped = 0, time.monotonic(), False
         self.endings: list[Ending] = []
 
+    def began(self) -> None:
+        """Send the event."""
+        self._send(Began())
+
     def stepped(self, networks: int) -> None:
-        """Count the steps until the next letter."""
+        """Count the steps until the next message."""
         self._networks += networks
         if time.monotonic() - self._sent > _EVERY:
             self._send()
 
     def epoch_ended(self, run: Run, epoch: Epoch) -> None:
-        """Write it into the next letter."""
-        self._news.append((self._ticket, "measured", self._identities[run], epoch))
+        """Add the event to the next message."""
+        self._message.events.append(EpochEnded(self._identities[run], epoch))
 
     def ended(self, outcome: Outcome) -> None:
-        """Send it."""
-        self.endings.append(ending(self._identities[outcome.run], outcome))
-        self.tell("ended", self.endings[-1:])
+        """Save the network if asked to, and send the ending."""
+        self.endings.append(finish(self._identities[outcome.run], outcome, self._data, self._options))
+        self._send(RunEnded(self.endings[-1]))
 
-    def tell(self, method: str, *arguments: Any) -> None:
-        """Send the driver a method of its Listener to call, after what was written before."""
-        self._news.append((self._ticket, method, *arguments))
-        self._send()
-
-    def _send(self) -> None:
-        """Send a letter, and stop where the sign says so; it is opened anew, which a shared folder takes as a wish."""
-        if self._networks:
-            self._news.append((self._ticket, "stepped", self._networks))
-        # put() would wait for an answer, and Ray lend the core to another task meanwhile
-        self._letters.actor.put_nowait.remote(self._news)  # type: ignore[attr-defined]
-        self._news, self._networks, self._sent = [], 0, time.monotonic()
+    def _send(self, *events: Event) -> None:
+        """Send the message with these events at its end, and stop if the sign says so."""
+        steps = [Stepped(self._networks)] if self._networks else []
+        self._message.events.extend([*steps, *events])
+        # put() would wait for an answer, during which Ray lends the core to another task
+        self._messages.actor.put_nowait.remote(self._message)  # type: ignore[attr-defined]
+        self._message, self._networks, self._sent = Message(self._message.ticket), 0, time.monotonic()
+        # The sign is reopened each time, so that a network file system refreshes it.
         if not self._stopped and self._sign.read_text() == STOP:
-            self._stopped = True  # once: `train` tells the rest while it stops
+            self._stopped = True  # raise once: `train` reports further events while it stops
             raise _StoppedError

@@ -1,4 +1,4 @@
-"""What happens in a sweep, written to the store and counted for whoever watches."""
+"""The recorder of a sweep: writes an engine's events to the store and reports progress."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from gradwalk.sweep.entry import Ending
 from gradwalk.sweep.interrupt import Interrupts
 from gradwalk.sweep.stacks import Job
-from gradwalk.sweep.writer import Ending, Writer
+from gradwalk.sweep.writer import Writer
 from gradwalk.train import Epoch
 from gradwalk.train.checkpoint import checkpoint_path
 
-_OFTEN = 0.2  # seconds between two reports
-_LONG_ENOUGH = 1.0  # seconds of steps that tell a speed
+_REPORT_EVERY = 0.2  # seconds
+_LONG_ENOUGH = 1.0  # seconds of steps from which a speed is estimated
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How far a sweep is.
+class SweepProgress:
+    """The progress of a sweep.
 
-    done, diverged and failed are of `total` runs, `kept` of them from before. steps: that networks took since the
-    start, all together. speed: network-steps a second. left: seconds, None while it is not known.
+    done, diverged and failed are counted out of `total` runs, `kept` of which had ended before. steps: of all networks
+    together since the start. speed: network-steps per second. left: estimated seconds, None while unknown.
     """
 
     total: int
@@ -38,15 +39,15 @@ class Standing:
 
     @property
     def ended(self) -> int:
-        """Runs that will not be trained again by this command."""
+        """The number of runs that this sweep will not train (again)."""
         return self.done + self.diverged + self.failed
 
 
-Report = Callable[[Standing], None]
+Report = Callable[[SweepProgress], None]
 
 
 class Recorder:
-    """Listens to an engine: writes to the store, removes checkpoints of what has ended, reports the standing."""
+    """Listens to an engine: writes to the store, removes the checkpoints of runs that ended, reports progress."""
 
     def __init__(
         self,
@@ -68,54 +69,54 @@ class Recorder:
         self._stepping = math.inf  # when the first step was taken
 
     def began(self, job: Job) -> None:
-        """The runs of a job are being trained, or gone on with."""
+        """Record that training of a job begins or resumes."""
         with self._interrupts.held():
             self._writer.began(self.unfinished(job).identities)
-        self._tell()
+        self._report_progress()
 
     def stepped(self, job: Job, networks: int) -> None:
-        """So many networks of a job took another step."""
+        """Count the steps."""
         self._stepping = min(self._stepping, time.monotonic())
         self._steps += networks
         self._flops += networks * job.epoch_flops / job.steps
-        self._tell()
+        self._report_progress()
 
-    def measured(self, identity: str, epoch: Epoch) -> None:
-        """A run finished an epoch."""
-        if identity not in self._left:  # old news
+    def epoch_ended(self, identity: str, epoch: Epoch) -> None:
+        """Record a finished epoch, unless its run has ended."""
+        if identity not in self._left:
             return
         with self._interrupts.held():
-            self._writer.measured(identity, epoch)
+            self._writer.epoch_ended(identity, epoch)
         self._left[identity] = self._epoch_flops[identity] * (self._epochs[identity] - epoch.epoch)
 
     def ended(self, endings: Iterable[Ending]) -> None:
-        """Runs are done, or diverged; what is known already is passed over."""
-        new = [each for each in endings if each.identity in self._left]
+        """Record runs that are done or diverged, unless they are recorded already."""
+        new = [ending for ending in endings if ending.identity in self._left]
         with self._interrupts.held():
             self._writer.ended(new)
-            for each in new:
-                self._leave(each.identity, "done" if each.diverged is None else "diverged")
-        self._tell()
+            for ending in new:
+                self._leave(ending.identity, "done" if ending.diverged is None else "diverged")
+        self._report_progress()
 
     def failed(self, identity: str, error: str) -> None:
-        """A run could not be trained."""
+        """Record a run that could not be trained."""
         with self._interrupts.held():
             self._writer.failed([identity], error)
             self._counts["failed"] += 1
             del self._left[identity]
-        self._tell()
+        self._report_progress()
 
     def unfinished(self, job: Job) -> Job:
-        """Return what is left of a job."""
+        """Return the part of a job whose runs have neither ended nor failed."""
         return job.part(entry for entry in job.entries if entry.identity in self._left)
 
     @property
-    def standing(self) -> Standing:
-        """How far the sweep is now."""
+    def progress(self) -> SweepProgress:
+        """The progress of the sweep now."""
         now, left = time.monotonic(), sum(self._left.values())
         stepping = now - self._stepping if self._steps else 0.0
         known = stepping > _LONG_ENOUGH
-        return Standing(
+        return SweepProgress(
             total=self._total,
             kept=self._kept,
             steps=self._steps,
@@ -130,8 +131,8 @@ class Recorder:
         del self._left[identity]
         checkpoint_path(self._checkpoints, identity).unlink(missing_ok=True)
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         now = time.monotonic()
-        if self._report is not None and (now - self._reported > _OFTEN or not self._left):
+        if self._report is not None and (now - self._reported > _REPORT_EVERY or not self._left):
             self._reported = now
-            self._report(self.standing)
+            self._report(self.progress)

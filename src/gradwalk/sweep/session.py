@@ -1,4 +1,4 @@
-"""A sweep from its spec to its store: what is done is kept, what was begun goes on, what waits is trained."""
+"""A sweep from its spec to its store: finished runs are kept, begun ones resume, waiting ones are trained."""
 
 from __future__ import annotations
 
@@ -6,50 +6,60 @@ import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
 from gradwalk import checks
-from gradwalk.data import Dataset, load
-from gradwalk.nets.widths import parameter_count
-from gradwalk.sweep.engine import Engine, Local
+from gradwalk.data import Datasets
+from gradwalk.sweep.engine import EngineOptions
+from gradwalk.sweep.engines import ENGINES
+from gradwalk.sweep.entry import Entry, resolve
 from gradwalk.sweep.interrupt import Interrupts
 from gradwalk.sweep.record import Recorder, Report
 from gradwalk.sweep.spec import Spec
-from gradwalk.sweep.store import CHECKPOINTS, Result
-from gradwalk.sweep.writer import Entry, Writer
-from gradwalk.train import Run
+from gradwalk.sweep.status import best_result
+from gradwalk.sweep.store import STATUSES, Result, Status
+from gradwalk.sweep.writer import Writer
 from gradwalk.train.checkpoint import checkpoint_path
 
-ENGINES = ("local", "ray")
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 SAVE_EVERY = 60.0  # seconds between checkpoints
 
 
 @dataclass(frozen=True)
 class SweepSummary:
-    """How a sweep ended: its runs in the order of the spec; `kept` had ended before; seconds of this session."""
+    """How a sweep ended: its runs in the order of the spec; `kept` of them had ended before. seconds: of this call."""
 
     folder: Path
     results: list[Result]
     kept: int
     seconds: float
 
-    def count(self, status: str) -> int:
-        """Return how many runs have that status."""
-        return sum(result.status == status for result in self.results)
+    @property
+    def counts(self) -> dict[Status, int]:
+        """The number of runs of each status."""
+        return {status: sum(result.status == status for result in self.results) for status in STATUSES}
 
     @property
     def best(self) -> Result | None:
-        """The run with the smallest training error, and among those the smallest loss."""
-        return best(self.results)
+        """The finished run with the smallest training error, ties broken by the training loss; None without one."""
+        return best_result(self.results)
 
+    def runs_frame(self) -> DataFrame:
+        """Return a pandas data frame with one row per run, see `gradwalk.sweep.frame.runs_frame`."""
+        from gradwalk.sweep.frame import runs_frame
 
-def best(results: Sequence[Result]) -> Result | None:
-    """Return the run that is done with the smallest training error, and among those the smallest loss."""
-    done = [each for each in results if each.status == "done" and each.epochs]
-    return min(done, key=lambda each: (each.train_error, each.epochs[-1].train_loss), default=None)
+        return runs_frame(self.results)
+
+    def epochs_frame(self) -> DataFrame:
+        """Return a pandas data frame with one row per run and epoch, see `gradwalk.sweep.frame.epochs_frame`."""
+        from gradwalk.sweep.frame import epochs_frame
+
+        return epochs_frame(self.results)
 
 
 def run_sweep(
@@ -58,64 +68,55 @@ def run_sweep(
     *,
     engine: str = "local",
     address: str | None = None,
+    device: str = "cpu",
     threads: int | None = None,
     save_every: float = SAVE_EVERY,
+    save_networks: bool = False,
+    datasets: Datasets | None = None,
     report: Report | None = None,
 ) -> SweepSummary:
-    """Train the runs of a spec that have not ended yet, write what happens to the folder's store, and say how it went.
+    """Train the runs of a spec that have not ended yet, record them in the folder's store, and return all results.
 
-    The same call goes on after any interruption: runs that are done or diverged are never trained again, begun ones go
-    on from their checkpoints, failed ones are tried again. engine "local": this machine, on `threads` cores, all by
-    default. "ray": the cluster at `address`, or one started on this machine. report: told the standing, a few times a
-    second. KeyboardInterrupt is raised again once everything is saved.
+    Calling it again resumes after any interruption: runs that are done or diverged are never trained again, runs under
+    way resume from their checkpoints, failed ones are tried again. KeyboardInterrupt is raised once everything is
+    saved.
+
+    engine: "local", this machine; "ray", the cluster at `address` or one started on this machine; or the name of a
+    registered engine, see `Engine`. device: a torch device; results on the same device do not depend on the engine.
+    threads: cores to use on this machine (default: all). save_every: seconds between checkpoints. save_networks: also
+    write each finished network to `networks/<identity>.safetensors`. datasets: a cache to load the data from. report:
+    called with a `SweepProgress` a few times per second.
     """
     started, interrupts = time.monotonic(), Interrupts()
-    checks.one_of("sweep", "engine", engine, ENGINES)
-    checks.positive("sweep", "save_every", save_every)
-    if address is not None and engine != "ray":
-        raise ValueError(f"sweep: address= is for engine='ray', got engine={engine!r} and address={address!r}")
-    cores = checks.whole("sweep", "threads", psutil.cpu_count() or 1 if threads is None else threads)
-    entries, data = enlisted(spec)
-    checkpoints = Path(folder).absolute() / CHECKPOINTS
+    kind = ENGINES.find(engine, "sweep")
+    if address is not None and not kind.takes_address:
+        raise ValueError(f"sweep: engine={engine!r} takes no address, got address={address!r}")
+    options = EngineOptions(
+        folder=Path(folder).absolute(),
+        threads=checks.whole("sweep", "threads", (psutil.cpu_count() or 1) if threads is None else threads),
+        save_every=checks.positive("sweep", "save_every", save_every),
+        device=device,
+        address=address,
+        save_networks=save_networks,
+    )
+    trainer, checkpoints = kind(options), options.checkpoints
+    entries, data = resolve(spec, datasets)
     with interrupts.caught(), Writer(folder, engine=engine, spec=spec.toml()) as writer:
         with interrupts.held():
             writer.enlist(entries)
             waiting, counts = _waiting(entries, writer, checkpoints)
         if waiting:
-            with _engine(engine, address, cores, checkpoints, save_every) as trainer, _advice():
+            with _resumable(), trainer:
                 jobs = trainer.jobs(waiting, data, _begun(waiting, checkpoints))
                 trainer.train(jobs, Recorder(writer, jobs, counts, checkpoints, interrupts, report))
-        found = {each.identity: each for each in writer.results([entry.identity for entry in entries])}
+        by_identity = {result.identity: result for result in writer.results([entry.identity for entry in entries])}
     _tidy(checkpoints)
-    results = [found[entry.identity] for entry in entries]
+    results = [by_identity[entry.identity] for entry in entries]
     return SweepSummary(Path(folder), results, len(entries) - len(waiting), time.monotonic() - started)
 
 
-def enlisted(spec: Spec) -> tuple[list[Entry], dict[Run, Dataset]]:
-    """Return the runs of a spec with what is known of them from their data, and the data of each."""
-    loaded: dict[tuple[str, int | None, str], Dataset] = {}
-    entries: dict[str, Entry] = {}
-    data = {}
-    for run in spec.runs():
-        key = (run.data, run.examples, run.scaling)
-        if key not in loaded:
-            loaded[key] = load(run.data, examples=run.examples, scaling=run.scaling)
-        data[run] = loaded[key]
-        entry = _entry(run, loaded[key])
-        entries.setdefault(entry.identity, entry)
-    return list(entries.values()), data
-
-
-def _entry(run: Run, data: Dataset) -> Entry:
-    try:
-        parameters = parameter_count(run.architecture(data).widths)
-    except ValueError as error:
-        raise ValueError(f"sweep: a run of depth {run.depth} cannot be built: {error}") from None
-    return Entry(run.identity(data), run, parameters, len(data.train), len(data.test))
-
-
 def _waiting(entries: Sequence[Entry], writer: Writer, checkpoints: Path) -> tuple[list[Entry], dict[str, int]]:
-    """Return the runs that have not ended, and how many ended how; what a kill left beside them is removed."""
+    """Return the runs that have not ended and the number of those that have; checkpoints of the latter are removed."""
     statuses = writer.statuses()
     counts = {"done": 0, "diverged": 0, "failed": 0}
     waiting = []
@@ -131,10 +132,10 @@ def _waiting(entries: Sequence[Entry], writer: Writer, checkpoints: Path) -> tup
 
 
 def _tidy(checkpoints: Path) -> None:
-    """Remove what killed processes left half written, and the folder where nothing is in it."""
-    for half_written in checkpoints.glob(".*"):
-        half_written.unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # there is none, or there are checkpoints
+    """Remove files that killed processes left half written, and the folder if it is empty."""
+    for partial in checkpoints.glob(".*"):
+        partial.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # missing, or not empty
         checkpoints.rmdir()
 
 
@@ -143,25 +144,12 @@ def _begun(entries: Sequence[Entry], checkpoints: Path) -> frozenset[str]:
 
 
 @contextlib.contextmanager
-def _advice() -> Iterator[None]:
-    """Say with what the file system refuses that nothing is lost."""
+def _resumable() -> Iterator[None]:
+    """Add to an error of the file system that nothing is lost."""
     try:
         yield
     except OSError as error:
-        said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         raise OSError(
-            f"{said}; the sweep has stopped, and what had ended is saved: mend this and give the same command again"
+            f"{reason}; the sweep has stopped and finished runs are saved: fix this and repeat the command to resume"
         ) from None
-
-
-@contextlib.contextmanager
-def _engine(name: str, address: str | None, threads: int, checkpoints: Path, save_every: float) -> Iterator[Engine]:
-    if name == "local":
-        yield Local(threads, checkpoints, save_every)
-        return
-    if find_spec("ray") is None:
-        raise ModuleNotFoundError("sweep: engine='ray' needs Ray: pip install 'gradwalk[ray]'", name="ray")
-    from gradwalk.sweep.ray_engine import RayEngine
-
-    with RayEngine(address, threads, checkpoints, save_every) as engine:
-        yield engine

@@ -1,14 +1,13 @@
-"""What a sweep consists of: settings that are a value or a list of values, and the grid of runs that they span.
+"""The specification of a sweep: settings with one value or a list of values, and the grid of runs they span.
 
-The keys are those of `gradwalk.train.Run`, whose checks they pass, and `rate`, which is rate_in and rate_out at once.
-Each table `[[runs]]` is a grid of its own, in which its keys take the place of the common ones. TOML knows no None:
-"none" stands for it, as in clip = "none".
+The keys are those of `gradwalk.train.Run`, which validates them, and `rate`, which sets rate_in and rate_out at once.
+Each `[[runs]]` table is a grid of its own, in which its keys override the common ones. TOML has no None: "none" stands
+for it, as in clip = "none".
 """
 
 from __future__ import annotations
 
 import difflib
-import json
 import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,25 +15,29 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
+import tomli_w
+
+from gradwalk.sweep.fields import value_types
 from gradwalk.train import Run, checked_run
 
-RATE = "rate"  # of all layers: rate_in and rate_out at once
+RATE = "rate"  # sets rate_in and rate_out at once
 KEYS = (*Run.model_fields, RATE)
 MOST_RUNS = 100_000
 NONE = "none"
 
-_IN_THE_PLACE_OF = {RATE: ("rate_in", "rate_out"), "width": ("params",), "params": ("width",)}
+_REPLACES = {RATE: ("rate_in", "rate_out"), "width": ("params",), "params": ("width",)}
 
 Settings = dict[str, list[Any]]
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A sweep: the settings that all runs share, and tables of others, each with the grid that they span.
+    """A sweep: settings that all runs share, and tables of further settings, each of which spans a grid.
 
-    deepest, where it is not set, is the greatest depth of all (the paper's D_max).
+    Unless it is set, `deepest` (the paper's D_max) is the greatest depth of all runs.
 
     >>> spec = Spec.load("depth = [4, 8]\\nrate_in = 1e-3\\nruns = [{activation = 'tanh'}, {activation = 'relu'}]")
     >>> [(run.activation, run.depth, run.deepest) for run in spec.runs()]
@@ -44,11 +47,11 @@ class Spec:
     name: str | None = None
     common: Settings = field(default_factory=dict)
     tables: tuple[Settings, ...] = ()
-    source: str = field(default="sweep", compare=False)  # how its errors begin
+    source: str = field(default="sweep", compare=False)  # the beginning of its error messages
 
     @classmethod
     def load(cls, source: str | Path, overrides: Sequence[str] = ()) -> Spec:
-        """Return the spec in a TOML file, or in a text of TOML, with `key=value` settings that prevail over it."""
+        """Return the spec in a TOML file or in TOML text, with `key=value` settings that override it."""
         if not isinstance(source, Path) and any(sign in source for sign in "=\n"):
             return cls.parse(_parsed("sweep", source)).override(overrides)
         path = Path(source)
@@ -57,7 +60,7 @@ class Spec:
 
     @classmethod
     def parse(cls, content: Mapping[str, Any], where: str = "sweep") -> Spec:
-        """Return the spec that is written like a TOML file's content: `name`, `runs` (a list of tables) and settings.
+        """Return the spec with the content of a TOML file: `name`, `runs` (a list of tables) and settings.
 
         >>> Spec.parse({"depth": 4, "runs": [{"activation": "tanh"}, {"activation": "relu", "gain": [1.4, 1.5]}]}).count
         3
@@ -65,52 +68,50 @@ class Spec:
         rest = dict(content)
         name, tables = rest.pop("name", None), rest.pop("runs", [])
         if name is not None and not (isinstance(name, str) and name.strip() and name.isprintable()):
-            raise ValueError(f"{where}: name must be a line of text, got name={name!r}")
-        if not isinstance(tables, list) or not all(isinstance(each, Mapping) for each in tables):
-            raise ValueError(f"{where}: runs must be tables, each under a line [[runs]]")
+            raise ValueError(f"{where}: name must be one line of text, got name={name!r}")
+        if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
+            raise ValueError(f"{where}: runs must be tables, each written as [[runs]]")
         spec = cls(name, _listed(where, rest), tuple(_listed(where, table) for table in tables), where)
         spec._check()
         return spec
 
     def override(self, settings: Sequence[str]) -> Spec:
-        """Return the spec in which these `key=value` settings stand for all runs; the values are TOML or bare words."""
+        """Return the spec with these `key=value` settings for all runs; the values are TOML or bare words."""
         if not settings:
             return self
         given = _listed("sweep", dict(map(_assignment, settings)))
-        tables = tuple(_left(table, given) for table in self.tables)
-        changed = replace(self, common=_left(self.common, given) | given, tables=tables)
+        tables = tuple(_without(table, given) for table in self.tables)
+        changed = replace(self, common=_without(self.common, given) | given, tables=tables)
         changed._check()
         return changed
 
     def runs(self) -> list[Run]:
-        """Return the runs, each once, in the order of the spec: the last key varies fastest."""
+        """Return the distinct runs, in the order of the spec; the last key varies fastest."""
         return list(self._runs)
 
     @cached_property
     def _runs(self) -> tuple[Run, ...]:
         deepest = max(depth for grid in self._grids() for depth in grid.get("depth", [_default("depth")]))
-        found = (_run(self.source, settings, deepest) for grid in self._grids() for settings in _product(grid))
-        return tuple(dict.fromkeys(found))
+        runs = (_run(self.source, settings, deepest) for grid in self._grids() for settings in _product(grid))
+        return tuple(dict.fromkeys(runs))
 
     @property
     def count(self) -> int:
-        """The number of runs, those that are named twice included."""
+        """The number of runs, with repetitions."""
         return sum(math.prod(map(len, grid.values())) for grid in self._grids())
 
     def toml(self) -> str:
         """Return the text of a TOML file that loads as this spec."""
-        lines = [] if self.name is None else [f"name = {_value(self.name)}"]
-        lines += _lines(self.common)
-        for table in self.tables:
-            lines += ["", "[[runs]]", *_lines(table)]
-        return "\n".join(lines) + "\n"
+        content = {"name": self.name} if self.name is not None else {}
+        tables = [_plain(table) for table in self.tables]
+        return tomli_w.dumps(content | _plain(self.common) | ({"runs": tables} if tables else {}))
 
     def _grids(self) -> list[Settings]:
-        return [_left(self.common, table) | table for table in self.tables] or [self.common]
+        return [_without(self.common, table) | table for table in self.tables] or [self.common]
 
     def _check(self) -> None:
         if self.count > MOST_RUNS:
-            raise ValueError(f"{self.source}: the grid has {self.count:,} runs, and {MOST_RUNS:,} is the most")
+            raise ValueError(f"{self.source}: the grid must have at most {MOST_RUNS:,} runs, got {self.count:,}")
         self.runs()
 
 
@@ -118,7 +119,7 @@ def _text(where: str, path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{where}: not a text: {error}") from None
+        raise ValueError(f"{where}: not UTF-8 text: {error}") from None
 
 
 def _parsed(where: str, text: str) -> dict[str, Any]:
@@ -129,37 +130,37 @@ def _parsed(where: str, text: str) -> dict[str, Any]:
 
 
 def _listed(where: str, table: Mapping[str, Any]) -> Settings:
-    """Return each setting as the list of its values, checked one by one."""
-    found = {}
+    """Return each setting as the list of its values, validated one by one."""
+    settings = {}
     for key, value in table.items():
         if key not in KEYS:
-            raise ValueError(f"{where}: {key} is no setting{_hint(key)}")
+            raise ValueError(f"{where}: there is no setting {key!r}{_hint(key)}")
         values = value if isinstance(value, list) else [value]
         if not values:
             raise ValueError(f"{where}: {key} must have at least one value, got {key}=[]")
-        found[key] = [_checked(where, key, each) for each in values]
-    return found
+        settings[key] = [_checked(where, key, item) for item in values]
+    return settings
 
 
 def _checked(where: str, key: str, value: object) -> Any:
-    """Return the value as a run has it; `deepest` is checked against the depth later, with each run."""
-    kind = str(Run.model_fields["rate_in" if key == RATE else key].annotation)
-    if value is None or (value == NONE and "None" in kind):
+    """Return the value as a run holds it; `deepest` is checked against the depth later, with each run."""
+    types = value_types(Run.model_fields["rate_in" if key == RATE else key].annotation)
+    if value is None or (value == NONE and NoneType in types):
         value = None
-    elif isinstance(value, bool) and "bool" not in kind:
+    elif isinstance(value, bool) and bool not in types:
         raise ValueError(f"{where}: {key} must not be true or false, got {key}={str(value).lower()}")
     settings = _rates({"depth": 2, key: value})
     return getattr(checked_run(where, **settings), "rate_in" if key == RATE else key)
 
 
-def _left(settings: Settings, given: Settings) -> Settings:
-    """Return the settings whose place none of those given takes."""
-    taken = {each for key in given for each in (key, *_IN_THE_PLACE_OF.get(key, ()))}
-    return {key: values for key, values in settings.items() if key not in taken}
+def _without(settings: Settings, given: Settings) -> Settings:
+    """Return the settings that none of the given ones replaces."""
+    replaced = {name for key in given for name in (key, *_REPLACES.get(key, ()))}
+    return {key: values for key, values in settings.items() if key not in replaced}
 
 
 def _rates(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings with rate_in and rate_out where they have a rate of all layers."""
+    """Return the settings with `rate` expanded to rate_in and rate_out."""
     if RATE not in settings:
         return settings
     rest = {key: value for key, value in settings.items() if key != RATE}
@@ -168,20 +169,32 @@ def _rates(settings: dict[str, Any]) -> dict[str, Any]:
 
 def _hint(key: str) -> str:
     close = difflib.get_close_matches(key, (*KEYS, "name", "runs"), n=1)
-    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(KEYS)}"
+    return f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(KEYS)}"
 
 
 def _assignment(text: str) -> tuple[str, Any]:
-    """Return key and value of `key=value`; what is no TOML value counts as a bare word, as in data=digits."""
+    """Return the key and the value of `key=value`."""
     key, _, value = (part.strip() for part in text.partition("="))
     if not key or not value:
         raise ValueError(f"sweep: a setting is written key=value, got {text!r}")
     try:
-        return key, tomllib.loads(f"value = {value}")["value"]
+        return key, parse_value(value)
     except tomllib.TOMLDecodeError:
-        if value[0] in "[{\"'":
-            raise ValueError(f"sweep: {key} has a value that cannot be read, got {text!r}") from None
-        return key, value
+        raise ValueError(f"sweep: {key} has an invalid value, got {text!r}") from None
+
+
+def parse_value(text: str) -> Any:
+    """Return the value of a TOML expression; anything else is a bare word, as in data=digits.
+
+    >>> parse_value("1e-3"), parse_value("[1, 2]"), parse_value("digits")
+    (0.001, [1, 2], 'digits')
+    """
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        if text[:1] in "[{\"'":
+            raise
+        return text
 
 
 def _product(grid: Settings) -> Iterator[dict[str, Any]]:
@@ -190,10 +203,10 @@ def _product(grid: Settings) -> Iterator[dict[str, Any]]:
 
 
 def _run(where: str, settings: dict[str, Any], deepest: int) -> Run:
-    """Return a run; `deepest` is left out where it changes nothing, so that specs of other depths share the run."""
-    beside = [key for key in _IN_THE_PLACE_OF[RATE] if RATE in settings and key in settings]
+    """Return a run; `deepest` is None where it has no effect, so that specs of other depths share the run."""
+    beside = [key for key in _REPLACES[RATE] if RATE in settings and key in settings]
     if beside:
-        raise ValueError(f"{where}: rate stands for rate_in and rate_out, and cannot be beside {beside[0]}")
+        raise ValueError(f"{where}: rate sets rate_in and rate_out, and cannot be combined with {beside[0]}")
     run = checked_run(where, **{"deepest": deepest} | _rates(settings))
     if run.deepest == run.depth or run.rate_in == run.rate_out:
         run = run.model_copy(update={"deepest": None})
@@ -204,13 +217,7 @@ def _default(key: str) -> Any:
     return Run.model_fields[key].default
 
 
-def _lines(settings: Settings) -> list[str]:
-    return [f"{key} = {_value(values[0] if len(values) == 1 else values)}" for key, values in settings.items()]
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    if value is None:
-        return f'"{NONE}"'
-    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+def _plain(settings: Settings) -> dict[str, Any]:
+    """Return the settings as they are written in TOML."""
+    listed = {key: [NONE if value is None else value for value in values] for key, values in settings.items()}
+    return {key: values[0] if len(values) == 1 else values for key, values in listed.items()}

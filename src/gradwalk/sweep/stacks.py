@@ -1,6 +1,6 @@
-"""Which runs train together: stacks of one architecture, large enough for the processor and small enough for memory.
+"""Groups runs into stacks of one architecture, large enough for the processor and small enough for memory.
 
-Any grouping gives the same numbers: a run does not depend on the others in its stack.
+Any grouping gives the same results: a run does not depend on the others in its stack.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ import psutil
 from gradwalk.data import Dataset
 from gradwalk.nets.memory import stack_bytes
 from gradwalk.nets.widths import layer_flops, parameter_count
-from gradwalk.sweep.writer import Entry
+from gradwalk.sweep.entry import Entry
 from gradwalk.train import Architecture, Run
 
-# Measured on 2 cores, see docs/performance.md: at N=88 and a batch of 100, networks a second rise up to 16 networks a
-# thread; narrower networks need more of them for as much work a layer, and past 64 gain nothing.
+# Measured on 2 cores, see docs/performance.md: at N=88 and a batch of 100, throughput rises up to 16 networks per
+# thread; narrower networks need more of them for the same work per layer, and gain nothing past 64.
 _LAYER_FLOPS = 2.5e7
-_FEWEST, _MOST = 8, 64  # networks a thread
-_MEMORY_SHARE = 0.25  # of what is free
+_FEWEST, _MOST = 8, 64  # networks per thread
+_MEMORY_SHARE = 0.25  # of the free memory
 
 
 @dataclass(frozen=True)
 class Job:
-    """Runs to train as one stack, and their data."""
+    """Runs to train as one stack, and their data set."""
 
     entries: tuple[Entry, ...]
     data: Dataset
 
     @property
     def runs(self) -> list[Run]:
-        """The runs themselves."""
+        """The runs."""
         return [entry.run for entry in self.entries]
 
     @property
@@ -45,24 +45,24 @@ class Job:
 
     @cached_property
     def architecture(self) -> Architecture:
-        """Widths and activations, which all runs share."""
+        """The widths and activations, which all runs share."""
         return self.entries[0].run.architecture(self.data)
 
     @property
     def memory(self) -> int:
-        """The bytes that training takes, the weights that it begins with included."""
+        """The bytes that training needs, initial weights included."""
         widths, activations = self.architecture
         weights = 4 * len(self.entries) * parameter_count(widths)
         return stack_bytes(widths, activations, len(self.entries), self.entries[0].run.batch) + weights
 
     @property
     def steps(self) -> int:
-        """Steps an epoch."""
+        """Steps per epoch."""
         return math.ceil(len(self.data.train) / self.entries[0].run.batch)
 
     @cached_property
     def epoch_flops(self) -> float:
-        """The floating-point operations of an epoch of one network: its steps, and the measurement at the end."""
+        """The floating-point operations of one network per epoch: its steps, and the evaluation at the end."""
         return epoch_flops(self.architecture.widths, len(self.data.train), len(self.data.test))
 
     @property
@@ -71,20 +71,20 @@ class Job:
         return self.epoch_flops * sum(run.epochs for run in self.runs)
 
     def part(self, entries: Iterable[Entry]) -> Job:
-        """Return the job of some of the runs."""
+        """Return a job of these entries with the same data."""
         return Job(tuple(entries), self.data)
 
     def halves(self) -> list[Job]:
-        """Return two jobs of half the runs each."""
+        """Return two jobs with half of the runs each."""
         middle = len(self.entries) // 2
         return [self.part(self.entries[:middle]), self.part(self.entries[middle:])]
 
 
 def epoch_flops(widths: Sequence[int], train_examples: int, test_examples: int) -> float:
-    """Return the floating-point operations of an epoch of one network, products alone.
+    """Return the floating-point operations of one network per epoch, counting matrix products only.
 
-    A step multiplies by each weight three times an example, but nothing goes back through the first layer; both splits
-    go forward once more at the end of the epoch.
+    A step multiplies by each weight three times per example, except that nothing is propagated back through the first
+    layer; at the end of the epoch both splits are propagated forward once more.
 
     >>> epoch_flops((10, 5, 2), 100, 50)
     44000.0
@@ -94,7 +94,7 @@ def epoch_flops(widths: Sequence[int], train_examples: int, test_examples: int) 
     return 2.0 * (train_examples * step + (train_examples + test_examples) * sum(products))
 
 
-def jobs(
+def make_jobs(
     entries: Iterable[Entry],
     data: Mapping[Run, Dataset],
     threads: int,
@@ -103,29 +103,29 @@ def jobs(
     begun: frozenset[str] = frozenset(),
     stacks: int = 1,
 ) -> list[Job]:
-    """Return the runs in stacks, in the order of the runs; those that have begun come first.
+    """Return the runs grouped into stacks, in order, except that runs that have begun come first.
 
-    threads: that train a stack. memory: bytes that it may take, a share of what is free if not given. stacks: that are
-    trained at the same time, none of which should be without work.
+    threads: per stack. memory: bytes per stack (default: a quarter of the free memory). stacks: the number trained at
+    the same time; there are at least as many jobs, if there are enough runs.
     """
     room = psutil.virtual_memory().available * _MEMORY_SHARE if memory is None else memory
     groups: dict[object, list[Entry]] = {}
     for entry in sorted(entries, key=lambda entry: entry.identity not in begun):
         groups.setdefault((entry.identity in begun, entry.run.stacks_with()), []).append(entry)
-    found = []
+    jobs = []
     for group in groups.values():
         whole = Job(tuple(group), data[group[0].run])
-        size = networks(whole, threads, room)
+        size = stack_size(whole, threads, room)
         count = max(math.ceil(len(group) / size), min(stacks, math.ceil(len(group) / threads)))
-        found += [whole.part(part) for part in _evenly(group, count)]
-    return found
+        jobs += [whole.part(part) for part in _evenly(group, count)]
+    return jobs
 
 
-def networks(job: Job, threads: int, room: float) -> int:
-    """Return how many networks of the job's kind one stack should have."""
+def stack_size(job: Job, threads: int, room: float) -> int:
+    """Return the number of networks per stack for runs like the job's."""
     layer = layer_flops(job.architecture.widths, job.entries[0].run.batch)
-    wanted = threads * min(max(round(_LAYER_FLOPS / layer), _FEWEST), _MOST)
-    return max(1, min(wanted, int(room // job.part(job.entries[:1]).memory)))
+    enough = threads * min(max(round(_LAYER_FLOPS / layer), _FEWEST), _MOST)
+    return max(1, min(enough, int(room // job.part(job.entries[:1]).memory)))
 
 
 def _evenly(entries: Sequence[Entry], parts: int) -> list[Sequence[Entry]]:

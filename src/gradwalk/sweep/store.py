@@ -6,27 +6,29 @@ import json
 import math
 import sqlite3
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-from gradwalk.sweep.lock import holder
-from gradwalk.sweep.schema import FILE, open_to_read, sentences
+from gradwalk.sweep import lock
+from gradwalk.sweep.folder import STORE
+from gradwalk.sweep.schema import one_sentence, open_to_read
 from gradwalk.train import Epoch, Run
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 Status = Literal["waiting", "running", "done", "diverged", "failed"]
-STATUSES: tuple[Status, ...] = ("waiting", "running", "done", "diverged", "failed")
-LOCK = "lock"
-CHECKPOINTS = "checkpoints"
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 @dataclass(frozen=True)
 class Result:
-    """How a run stands: its settings, its status, what was measured in each epoch, and where it was trained.
+    """A run of a sweep: its settings, its status, what was measured in each epoch, and where it was trained.
 
-    diverged: the epoch in which it did, None where it did not. error: why it failed. seconds: of training, summed over
-    interruptions. starts: how often it was begun or gone on with. began, ended: seconds since 1970.
+    diverged: the epoch in which it did, or None. error: why it failed. seconds: of training, summed over interruptions.
+    starts: how often training began or resumed. began, ended: seconds since 1970.
     """
 
     run: Run
@@ -53,19 +55,42 @@ class Result:
     @property
     def train_error(self) -> float:
         """The last epoch's share of mistakes, or reconstruction error; NaN before the first epoch or if diverged."""
-        return self._error("train", self.train_examples)
+        return math.nan if self.last is None or self.status == "diverged" else self.train_error_after(self.last)
 
     @property
     def test_error(self) -> float:
         """The same on the held-out split."""
-        return self._error("test", self.test_examples)
+        return math.nan if self.last is None or self.status == "diverged" else self.test_error_after(self.last)
 
-    def _error(self, split: str, examples: int) -> float:
-        if self.last is None or self.status == "diverged":
-            return math.nan
-        if self.run.task == "reconstruct":
-            return float(getattr(self.last, f"{split}_loss"))
-        return float(getattr(self.last, f"{split}_mistakes") / examples)
+    def train_error_after(self, epoch: Epoch) -> float:
+        """Return the training error measured at the end of an epoch."""
+        return epoch.train_loss if self.run.task == "reconstruct" else epoch.train_mistakes / self.train_examples
+
+    def test_error_after(self, epoch: Epoch) -> float:
+        """Return the error on the held-out split measured at the end of an epoch."""
+        return epoch.test_loss if self.run.task == "reconstruct" else epoch.test_mistakes / self.test_examples
+
+
+@dataclass(frozen=True)
+class Session:
+    """A process that wrote the store: when (seconds since 1970), where, and with which engine, versions and spec.
+
+    ended: None while the process runs, and if it was killed.
+    """
+
+    began: float
+    ended: float | None
+    engine: str
+    host: str
+    pid: int
+    machine: dict[str, str | int | None]
+    versions: dict[str, str]
+    spec: str
+
+    @property
+    def seconds(self) -> float:
+        """The duration of the session; 0.0 if its end is not known."""
+        return 0.0 if self.ended is None else self.ended - self.began
 
 
 class Store:
@@ -78,7 +103,7 @@ class Store:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        self.path = self.folder / FILE
+        self.path = self.folder / STORE
         self._connection = self._open()
 
     def _open(self) -> sqlite3.Connection:
@@ -97,42 +122,57 @@ class Store:
         self._connection.close()
 
     def results(self, identities: Collection[str] | None = None) -> list[Result]:
-        """Return the runs with all that is known of them, in the order in which they came; those asked for, or all."""
-        wanted = None if identities is None else set(identities)
-        measured = self._epochs()
+        """Return the runs of these identities (default: all), in the order in which they were added."""
+        selected = None if identities is None else set(identities)
+        epochs = self._epochs()
         return [
-            _result(row, measured.get(row["id"], []))
+            _result(row, epochs.get(row["id"], []))
             for row in self._rows(_RUNS)
-            if wanted is None or row["identity"] in wanted
+            if selected is None or row["identity"] in selected
         ]
 
+    def runs_frame(self) -> DataFrame:
+        """Return a pandas data frame with one row per run, see `gradwalk.sweep.frame.runs_frame`."""
+        from gradwalk.sweep.frame import runs_frame
+
+        return runs_frame(self.results())
+
+    def epochs_frame(self) -> DataFrame:
+        """Return a pandas data frame with one row per run and epoch, see `gradwalk.sweep.frame.epochs_frame`."""
+        from gradwalk.sweep.frame import epochs_frame
+
+        return epochs_frame(self.results())
+
     def counts(self) -> dict[Status, int]:
-        """Return how many runs have each status."""
-        found = {row["status"]: row["number"] for row in self._rows(_COUNT)}
-        return {status: found.get(status, 0) for status in STATUSES}
+        """Return the number of runs of each status."""
+        counts = {row["status"]: row["number"] for row in self._rows(_COUNT)}
+        return {status: counts.get(status, 0) for status in STATUSES}
 
     def statuses(self) -> dict[str, Status]:
         """Return the status of each run, by its identity."""
         return {row["identity"]: row["status"] for row in self._rows("SELECT identity, status FROM runs ORDER BY id")}
 
-    def sessions(self) -> list[dict[str, Any]]:
-        """Return the processes that wrote the file: when, where, with what engine, versions and spec."""
-        return [dict(row) for row in self._rows("SELECT * FROM sessions ORDER BY id")]
+    def sessions(self) -> list[Session]:
+        """Return the processes that wrote the store, in order."""
+        return [_session(row) for row in self._rows("SELECT * FROM sessions ORDER BY id")]
 
-    def holder(self) -> dict[str, Any] | None:
-        """Return who writes to the file now (pid, host, since), or None."""
-        return holder(self.folder / LOCK)
+    def writer(self) -> Session | None:
+        """Return the session of the process that is writing the store now, or None."""
+        last = next(iter(self.sessions()[-1:]), None)
+        if last is None or last.ended is not None or not lock.is_alive(self.folder, last.host, last.pid):
+            return None
+        return last
 
     def _epochs(self) -> dict[int, list[Epoch]]:
-        found: dict[int, list[Epoch]] = {}
+        epochs: dict[int, list[Epoch]] = {}
         for row in self._rows("SELECT * FROM epochs ORDER BY run, epoch"):
-            facts = {key: row[key] for key in row.keys() if key != "run"}  # noqa: SIM118
-            losses = {key: math.nan if facts[key] is None else facts[key] for key in ("train_loss", "test_loss")}
-            found.setdefault(row["run"], []).append(Epoch(**facts | losses))
-        return found
+            values = {key: row[key] for key in row.keys() if key != "run"}  # noqa: SIM118
+            losses = {key: math.nan if values[key] is None else values[key] for key in ("train_loss", "test_loss")}
+            epochs.setdefault(row["run"], []).append(Epoch(**values | losses))
+        return epochs
 
     def _rows(self, query: str) -> Iterator[sqlite3.Row]:
-        with sentences(self.path):
+        with one_sentence(self.path):
             cursor = self._connection.execute(query)
             cursor.row_factory = sqlite3.Row
             yield from cursor
@@ -143,7 +183,12 @@ _COUNT = "SELECT status, count(*) AS number FROM runs GROUP BY status"
 
 
 def _result(row: sqlite3.Row, epochs: list[Epoch]) -> Result:
-    same = ("identity", "status", "diverged", "error", "seconds", "parameters", "train_examples", "test_examples")
-    facts = {key: row[key] for key in (*same, "starts", "began", "ended", "host")}
+    columns = [each.name for each in fields(Result) if each.name not in ("run", "epochs", "versions")]
     versions = None if row["versions"] is None else json.loads(row["versions"])
-    return Result(Run(**json.loads(row["settings"])), epochs=tuple(epochs), versions=versions, **facts)
+    values: dict[str, Any] = {name: row[name] for name in columns}
+    return Result(run=Run(**json.loads(row["settings"])), epochs=tuple(epochs), versions=versions, **values)
+
+
+def _session(row: sqlite3.Row) -> Session:
+    values: dict[str, Any] = {each.name: row[each.name] for each in fields(Session)}
+    return Session(**values | {name: json.loads(values[name]) for name in ("machine", "versions")})
