@@ -1,15 +1,18 @@
-"""What README and docs/ show is run, each code block as it stands, in an empty folder, and prints what they say.
+"""The code in README.md and docs/ runs, and prints what is shown.
 
-A `text` block right after a block of code is its output. Numbers in it may differ by one unit in the last place, whole
-ones not at all, percentages by five: those are of trained networks, which grow apart with the last bits of a machine's
-matrix products. `...` stands for anything. Blocks marked `sh` go on from one another: test_sweep.py runs them.
+A `text` block right after a code block is its output. Numbers in it may differ by one unit in the last place, whole
+numbers not at all, percentages by five: those belong to trained networks, whose errors depend on the last bits of a
+machine's matrix products. `...` stands for anything.
+
+Each `python` block runs by itself in an empty folder. The commands of a document, in blocks marked `sh` or not marked
+at all, run one after the other in one folder, in which each `toml` block is the file that is named in the line before
+it. Commands that need a cluster or many minutes are only parsed.
 """
 
+import contextlib
 import math
-import os
 import re
 import shlex
-import subprocess
 import sys
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
@@ -17,96 +20,112 @@ from pathlib import Path
 
 import pytest
 
+from gradwalk import cli
+
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
-NEEDED = {"flax": "flax", "equinox": "equinox", "gradwalk.jax": "jax", "gradwalk.keras": "keras", "torch": "torch"}
-NEEDED |= {"gradwalk.sweep": "torch", "gradwalk.train": "torch"}
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?%?(?!\w)")
+NOT_HERE = re.compile(r"gradwalk reproduce all|--address")
+REQUIRED = {"flax": "flax", "equinox": "equinox", "gradwalk.jax": "jax", "gradwalk.keras": "keras", "torch": "torch"}
+REQUIRED |= {"gradwalk.sweep": "torch", "gradwalk.train": "torch"}
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code with its place and the output shown after it."""
+    """A block of a document, the line before it, and the output shown after it."""
 
-    name: str
+    document: str
+    place: int
     language: str
-    code: str
+    text: str
+    before: str
     output: str | None
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands in it that can run here."""
+        lines = self.text.splitlines() if self.language in ("", "sh") else []
+        return [line for line in lines if line.startswith("gradwalk ") and not NOT_HERE.search(line)]
 
 
 def blocks(path: Path) -> list[Block]:
     text = path.read_text("utf-8")
-    found = list(BLOCK.finditer(text))
+    matches = list(BLOCK.finditer(text))
     outputs = [
         after[2] if after[1] == "text" and not text[before.end() : after.start()].strip() else None
-        for before, after in pairwise(found)
+        for before, after in pairwise(matches)
     ]
     return [
-        Block(f"{path.name}-{place}", match[1], match[2], output)
-        for place, (match, output) in enumerate(zip_longest(found, outputs))
+        Block(path.name, place, match[1], match[2], text[: match.start()].rstrip().rpartition("\n")[2], output)
+        for place, (match, output) in enumerate(zip_longest(matches, outputs))
     ]
+
+
+def parameters(chosen: list[Block]) -> list:
+    return [pytest.param(block, id=f"{block.document}-{block.place}") for block in chosen]
 
 
 ALL = [block for path in DOCUMENTS for block in blocks(path)]
-PYTHON = [pytest.param(block, id=block.name) for block in ALL if block.language == "python"]
-COMMANDS = [
-    pytest.param(line, block.output, id=f"{block.name}-{line[:40]}")
-    for block in ALL
-    if not block.language
-    for line in block.code.splitlines()
-    if re.match(r"gradwalk (?!reproduce all)", line)  # takes long, and test_cli.py runs it
-]
+PYTHON = [block for block in ALL if block.language == "python"]
+COMMANDS = [block for block in ALL if block.commands]
+SPECS = [block for block in ALL if block.language == "toml"]
 
 
-def run(command: list[str], folder: Path) -> str:
-    """Return what the command prints; it must end well."""
-    scripts = str(Path(sys.executable).parent)
-    more = {"KERAS_BACKEND": "jax", "PYTHONUTF8": "1", "PATH": scripts + os.pathsep + os.environ["PATH"]}
-    done = subprocess.run(
-        command, cwd=folder, env=os.environ | more, capture_output=True, text=True, encoding="utf-8", check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@contextlib.contextmanager
+def torch_seed_restored():
+    """Undo what a block does to torch's global seed."""
+    torch = sys.modules.get("torch")
+    with torch.random.fork_rng() if torch else contextlib.nullcontext():
+        yield
 
 
-def differences(shown: str, printed: str) -> list[str]:
-    """Return where what was printed is not what is shown."""
-    wanted, got = ("\n".join(" ".join(line.split()) for line in text.strip().splitlines()) for text in (shown, printed))
-    words = [".*".join(map(re.escape, part.split("..."))) for part in NUMBER.split(wanted)]
-    match = re.fullmatch(f"({NUMBER.pattern})".join(words), got, re.DOTALL)
-    if match is None:
-        return [f"shown:\n{wanted}\nprinted:\n{got}"]
-    pairs = zip(NUMBER.findall(wanted), match.groups(), strict=True)
-    return [f"{number} is shown, {found} was printed" for number, found in pairs if not same(number, found)]
+def run_command(line: str, capsys) -> str:
+    """Return what the command prints; it must succeed."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(shlex.split(line, comments=True)[1:])
+    printed, complaint = capsys.readouterr()
+    assert ended.value.code == 0, f"{line}: {complaint}"
+    return printed
 
 
-def same(shown: str, printed: str) -> bool:
-    """Whether two numbers agree: whole ones exactly, percentages within 5, others to a unit in the last place."""
-    if re.fullmatch(r"[-+\d,]+", shown):
-        return shown == printed
-    value, found = (float(each.rstrip("%").replace(",", "")) for each in (shown, printed))
-    digits, _, power = shown.rstrip("%").partition("e")
-    unit = 5.0 if shown.endswith("%") else 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
-    return math.isclose(value, found, rel_tol=1e-6, abs_tol=1.001 * unit)
-
-
-@pytest.mark.parametrize("block", PYTHON)
-def test_python_block_runs_and_prints_what_is_shown(block: Block, tmp_path: Path) -> None:
-    for name, package in NEEDED.items():
-        if f"import {name}" in block.code or f"from {name}" in block.code:
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras converts a variable
+@pytest.mark.parametrize("block", parameters(PYTHON))
+def test_python_block_runs_and_prints_what_is_shown(block: Block, tmp_path: Path, monkeypatch, capsys) -> None:
+    for name, package in REQUIRED.items():
+        if f"import {name}" in block.text or f"from {name}" in block.text:
             pytest.importorskip(package)
-    printed = run([sys.executable, "-c", block.code], tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with torch_seed_restored():
+        exec(compile(block.text, f"{block.document}-{block.place}", "exec"), {"__name__": "__main__"})
+    printed = capsys.readouterr().out
     if block.output is not None:
         assert differences(block.output, printed) == []
 
 
-@pytest.mark.parametrize(("line", "output"), COMMANDS)
-def test_command_runs_and_prints_what_is_shown(line: str, output: str | None, tmp_path: Path) -> None:
-    printed = run(shlex.split(line, comments=True), tmp_path)
-    assert printed
-    if output is not None:
-        assert differences(output, printed) == []
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory) -> dict[str, Path]:
+    """One folder per document, with the specs that it shows."""
+    folders = {path.name: tmp_path_factory.mktemp(path.stem) for path in DOCUMENTS}
+    for block in SPECS:
+        (name,) = re.findall(r"`([\w-]+\.toml)`", block.before)
+        (folders[block.document] / name).write_text(block.text, "utf-8")
+    return folders
+
+
+@pytest.mark.parametrize("block", parameters(COMMANDS))
+def test_commands_run_and_print_what_is_shown(block: Block, folders: dict[str, Path], monkeypatch, capsys) -> None:
+    monkeypatch.chdir(folders[block.document])
+    printed = [run_command(line, capsys) for line in block.commands]
+    assert all(printed)
+    if block.output is not None:
+        assert differences(block.output, "".join(printed)) == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_command_that_is_mentioned_exists_with_its_options(path: Path, capsys) -> None:
+    for line in re.findall(r"(?:^|`)(gradwalk [a-z][^`\n]*)", path.read_text("utf-8"), re.MULTILINE):
+        run_command(f"{line.partition('#')[0]} --help", capsys)
 
 
 def test_every_link_to_a_file_leads_somewhere() -> None:
@@ -123,16 +142,45 @@ def test_every_target_of_make_that_is_named_exists() -> None:
 
 
 def test_every_module_is_in_the_architecture() -> None:
-    told = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "architecture.md").read_text("utf-8")))
+    named = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "architecture.md").read_text("utf-8")))
     parts = {path.stem for path in (ROOT / "src" / "gradwalk").iterdir() if not path.name.startswith(("_", "py.typed"))}
-    assert parts <= told
+    assert parts <= named
 
 
 def test_blocks_are_found() -> None:
     assert len(PYTHON) >= 10
-    assert len(COMMANDS) >= 5
-    assert sum(block.values[0].output is not None for block in PYTHON) >= 8
-    assert sum(command.values[1] is not None for command in COMMANDS) >= 2
+    assert sum(len(block.commands) for block in COMMANDS) >= 12
+    assert sum(block.language == "sh" for block in COMMANDS) >= 2
+    assert sum(block.output is not None for block in PYTHON) >= 8
+    assert sum(block.output is not None for block in COMMANDS) >= 2
+    for block in ALL:
+        assert block.language in ("", "python", "sh", "text", "toml"), f"{block.document} has a {block.language} block"
+
+
+# The comparison
+
+
+def differences(shown: str, printed: str) -> list[str]:
+    """Return where the printed text differs from the shown one."""
+    expected, actual = (
+        "\n".join(" ".join(line.split()) for line in text.strip().splitlines()) for text in (shown, printed)
+    )
+    words = [".*".join(map(re.escape, part.split("..."))) for part in NUMBER.split(expected)]
+    match = re.fullmatch(f"({NUMBER.pattern})".join(words), actual, re.DOTALL)
+    if match is None:
+        return [f"shown:\n{expected}\nprinted:\n{actual}"]
+    pairs = zip(NUMBER.findall(expected), match.groups(), strict=True)
+    return [f"{number} is shown, {value} was printed" for number, value in pairs if not same(number, value)]
+
+
+def same(shown: str, printed: str) -> bool:
+    """Whether two numbers agree: whole ones exactly, percentages within 5, others to a unit in the last place."""
+    if re.fullmatch(r"[-+\d,]+", shown):
+        return shown == printed
+    expected, actual = (float(number.rstrip("%").replace(",", "")) for number in (shown, printed))
+    digits, _, power = shown.rstrip("%").partition("e")
+    unit = 5.0 if shown.endswith("%") else 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
+    return math.isclose(expected, actual, rel_tol=1e-6, abs_tol=1.001 * unit)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +196,7 @@ def test_blocks_are_found() -> None:
         ("took ... s", "took 3 min"),
     ],
 )
-def test_other_output_is_told(shown: str, printed: str) -> None:
+def test_other_output_is_reported(shown: str, printed: str) -> None:
     assert differences(shown, printed) != []
 
 
