@@ -141,6 +141,7 @@ def _has_begun(folder):
         (("--activation", "rulu"), "did you mean 'relu'"),
         (("--task", "regress"), "train: task must be 'classify' or 'reconstruct'"),
         (("--threads", 0), "threads must be at least 1"),
+        (("--device", "cuda:99"), "device must be one that torch can use here, such as 'cpu', got device='cuda:99'"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments, message, tmp_path, capsys):

@@ -11,10 +11,24 @@ from helpers.small_sweep import SMALL, numbers
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 
-from gradwalk.sweep import ENGINES, Engine, EngineOptions, Job, Listener, Spec, plan, run_sweep, train_job
+from gradwalk.data import Datasets, catalogue
+from gradwalk.sweep import (
+    ENGINES,
+    Engine,
+    EngineOptions,
+    Job,
+    Listener,
+    Spec,
+    engine,
+    plan,
+    run_sweep,
+    train_job,
+)
 from gradwalk.sweep.entry import resolve
 from gradwalk.sweep.interrupt import Interrupts
+from gradwalk.sweep.record import Recorder
 from gradwalk.sweep.stacks import epoch_flops, make_jobs
+from gradwalk.sweep.writer import Writer
 
 
 class Backwards(Engine):
@@ -81,9 +95,29 @@ def test_an_unknown_engine_is_refused_with_a_suggestion(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("device", ["cuda:99", "gpu", "meta"])
+def test_a_device_that_is_missing_is_refused_before_anything_is_written(tmp_path, device):
+    with pytest.raises(
+        ValueError, match=rf"sweep: device must be one that torch can use here.* got device='{device}' \("
+    ):
+        run_sweep(Spec.load(SMALL), tmp_path / "out", device=device)
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_engine_without_a_cluster_takes_no_address(tmp_path):
     with pytest.raises(ValueError, match="sweep: engine='local' takes no address, got address='auto'"):
         run_sweep(Spec.load(SMALL), tmp_path, address="auto")
+
+
+def test_the_device_reaches_training(tmp_path, monkeypatch):
+    devices = []
+    monkeypatch.setattr(engine, "train", lambda *_, device, **options: devices.append(device))
+    options = EngineOptions(tmp_path, threads=1, device="somewhere")
+    entries, data = resolve(Spec.load(SMALL, ["depth=3"]))
+    (job,) = make_jobs(entries, data, threads=1)
+    with Writer(tmp_path) as writer:
+        train_job(job, options, Recorder(writer, [job], {}, tmp_path, Interrupts(), None))
+    assert devices == ["somewhere"]
 
 
 def test_operations_are_those_of_the_products_of_an_epoch():
@@ -131,6 +165,15 @@ def test_a_plan_counts_what_is_left_and_measures_the_time_it_takes(tmp_path):
     assert 0 < planned.seconds < 60
     assert plan(spec, tmp_path / "nothing", measure=False).seconds is None
     assert not (tmp_path / "nothing").exists()
+
+
+def test_a_data_set_is_loaded_once_for_plan_and_sweep(tmp_path, monkeypatch):
+    loads, load = [], catalogue.load
+    monkeypatch.setattr(catalogue, "load", lambda name, **options: loads.append(name) or load(name, **options))
+    datasets = Datasets()
+    plan(Spec.load(SMALL), measure=False, datasets=datasets)
+    run_sweep(Spec.load(SMALL), tmp_path, datasets=datasets)
+    assert loads == ["digits"]
 
 
 def test_progress_counts_to_the_end(tmp_path):

@@ -87,7 +87,7 @@ def train(
     from gradwalk.sweep import plan
 
     spec, datasets = _spec(context.params), Datasets()
-    planned = plan(spec, out, threads=threads, measure=False, datasets=datasets)
+    planned = plan(spec, out, device=device, threads=threads, measure=False, datasets=datasets)
     if planned.rows:
         print_table(plan_table(planned))
         print()

@@ -100,7 +100,7 @@ class Engine(Protocol):
 
         Any grouping of runs that may share a stack (`Run.stacks_with`) gives the same results.
         """
-        return make_jobs(entries, data, self.options.threads, begun=begun)
+        return make_jobs(entries, data, self.options.threads, device=self.options.device, begun=begun)
 
     @abstractmethod
     def train(self, jobs: Sequence[Job], listener: Listener) -> None:

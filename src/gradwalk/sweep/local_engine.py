@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from gradwalk.sweep.engine import Engine, Listener, train_job
+from gradwalk.sweep.device import check_device
+from gradwalk.sweep.engine import Engine, EngineOptions, Listener, train_job
 from gradwalk.sweep.stacks import Job
 
 
@@ -10,6 +11,10 @@ class LocalEngine(Engine):
     """Trains on this machine, one stack after another, each on all threads."""
 
     name = "local"
+
+    def __init__(self, options: EngineOptions) -> None:
+        check_device(options.device)
+        super().__init__(options)
 
     def train(self, jobs: Sequence[Job], listener: Listener) -> None:
         """Train the jobs in order."""

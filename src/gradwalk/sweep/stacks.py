@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-import psutil
-
 from gradwalk.data import Dataset
 from gradwalk.nets.memory import stack_bytes
 from gradwalk.nets.widths import layer_flops, parameter_count
+from gradwalk.sweep.device import free_memory
 from gradwalk.sweep.entry import Entry
 from gradwalk.train import Architecture, Run
 
@@ -99,16 +98,17 @@ def make_jobs(
     data: Mapping[Run, Dataset],
     threads: int,
     *,
+    device: str = "cpu",
     memory: float | None = None,
     begun: frozenset[str] = frozenset(),
     stacks: int = 1,
 ) -> list[Job]:
     """Return the runs grouped into stacks, in order, except that runs that have begun come first.
 
-    threads: per stack. memory: bytes per stack (default: a quarter of the free memory). stacks: the number trained at
-    the same time; there are at least as many jobs, if there are enough runs.
+    threads: per stack. memory: bytes per stack (default: a quarter of the device's free memory). stacks: the number
+    trained at the same time; there are at least as many jobs, if there are enough runs.
     """
-    room = psutil.virtual_memory().available * _MEMORY_SHARE if memory is None else memory
+    room = free_memory(device) * _MEMORY_SHARE if memory is None else memory
     groups: dict[object, list[Entry]] = {}
     for entry in sorted(entries, key=lambda entry: entry.identity not in begun):
         groups.setdefault((entry.identity in begun, entry.run.stacks_with()), []).append(entry)
