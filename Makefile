@@ -1,11 +1,11 @@
-# Every target works alone on a fresh clone: it makes .venv and installs what it needs, once.
+# Every target works on a fresh clone: it creates .venv and installs what it needs, once.
 
 RUN_EXTRAS := experiments,torch
 TEST_EXTRAS := experiments,torch,jax,keras,ray,parquet,dev,peers
 BENCH_EXTRAS := experiments,torch,jax,peers
 DOCS_EXTRAS := docs
 
-# A name on PATH may be a shim with nothing behind it, so the first one that runs is taken.
+# A name on PATH may be a shim without an interpreter, so the first one that runs is used.
 ifndef PYTHON
 PYTHON := $(shell for p in python3.11 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
 endif
@@ -19,18 +19,18 @@ STAMPS := $(VENV)/.run-installed $(VENV)/.test-installed $(VENV)/.bench-installe
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check format bench docs clean
-# Two installs into one environment at the same time would break it.
+# Two simultaneous installs would break the environment.
 .NOTPARALLEL:
 
 help:
-	@echo "make run      reproduce the paper into report/index.html: 10 minutes on 2 cores, reusing what is done"
-	@echo "make test     check, then run all tests and doctests"
-	@echo "make check    lint, formatting and types"
-	@echo "make format   format the code and mend what the linter can"
-	@echo "make bench    time everything against its alternatives into results/benchmarks.md: half an hour on 2 cores"
-	@echo "make docs     build the documents as a site into build/site/"
+	@echo "make run      reproduce the paper in report/index.html (10 minutes on 2 cores; resumes after interruptions)"
+	@echo "make test     run make check, then all tests and doctests"
+	@echo "make check    check lint, formatting and types"
+	@echo "make format   format the code and apply the linter's fixes"
+	@echo "make bench    time everything against its alternatives in results/benchmarks.md (half an hour on 2 cores)"
+	@echo "make docs     build the documentation site in build/site/"
 	@echo "make clean    remove .venv, caches and report/"
-	@echo "PYTHON=...    the interpreter for .venv, 3.11 or newer (now: $(PYTHON))"
+	@echo "PYTHON=...    interpreter for .venv, 3.11 or newer (now: $(PYTHON))"
 
 run: $(VENV)/.run-installed
 	@$(BIN)/gradwalk reproduce all --scale quick --out report
@@ -63,17 +63,17 @@ $(VENV)/.test-installed: EXTRAS = $(TEST_EXTRAS)
 $(VENV)/.bench-installed: EXTRAS = $(BENCH_EXTRAS)
 $(VENV)/.docs-installed: EXTRAS = $(DOCS_EXTRAS)
 
-# The Makefile is among them because the lists of extras stand in it.
+# They depend on the Makefile because it lists the extras.
 $(STAMPS): pyproject.toml constraints.txt Makefile | $(VENV)/.created
-	@echo "Installing gradwalk[$(EXTRAS)] into $(VENV); this happens only once."
+	@echo "Installing gradwalk[$(EXTRAS)] into $(VENV), once."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
 	@touch $@
 
-# A stamp, not bin/python: an interrupted venv leaves an interpreter without pip.
+# A stamp instead of bin/python, because an interrupted venv leaves an interpreter without pip.
 $(VENV)/.created:
 	@command -v $(PYTHON) >/dev/null || \
-		{ echo "gradwalk needs Python 3.11 or newer, and $(PYTHON) was not found; name one with PYTHON=..." >&2; exit 1; }
+		{ echo "gradwalk needs Python 3.11 or newer, and $(PYTHON) was not found; set PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "gradwalk needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1); name another with PYTHON=..." >&2; exit 1; }
+		{ echo "gradwalk needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1); set PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) -m venv --clear $(VENV)
 	@touch $@

@@ -1,4 +1,4 @@
-"""Set before any test module loads NumPy or Keras; one thread for torch; no test that reads the clock; a browser."""
+"""Settings that must precede the import of NumPy and Keras, and fixtures for all tests."""
 
 import os
 import shutil
@@ -10,15 +10,15 @@ import pytest
 from hypothesis import settings
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # many small products: threads in them wait for one another
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads slow down many small products
 
-settings.register_profile("gradwalk", deadline=None)  # a slow machine fails no test
+settings.register_profile("gradwalk", deadline=None)  # a slow machine must not fail a test
 settings.load_profile("gradwalk")
 
 
 @pytest.fixture(autouse=True)
 def _one_thread():
-    """Small networks run faster on one thread of torch, and the machine's others stay free for the sampler."""
+    """Run torch on one thread, which is faster for small networks and leaves the other cores to the sampler."""
     torch = sys.modules.get("torch")
     if torch is None:
         yield
@@ -31,7 +31,7 @@ def _one_thread():
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch) -> Path:
-    """An empty data folder, and no proxy between us and ourselves."""
+    """A data folder that does not exist yet, and no proxy for servers on this machine."""
     monkeypatch.setenv("GRADWALK_DATA", str(tmp_path / "cache"))
     monkeypatch.setenv("no_proxy", "*")
     return tmp_path / "cache"
@@ -39,14 +39,14 @@ def cache(tmp_path: Path, monkeypatch) -> Path:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[object]:
-    """A real browser, Debian's own; without the last three flags it looks for its maker's hosts."""
+    """Debian's Chromium, headless; the last three flags keep it from contacting its maker's servers."""
     api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    if found is None:
-        pytest.skip("there is no Chromium: apt-get install chromium")
+    executable = shutil.which("chromium") or shutil.which("chromium-browser")
+    if executable is None:
+        pytest.skip("Chromium is not installed: apt-get install chromium")
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
     flags += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
     with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=flags)
+        browser = playwright.chromium.launch(executable_path=executable, args=flags)
         yield browser
         browser.close()

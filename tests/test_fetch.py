@@ -30,7 +30,7 @@ class Mirror:
 
     def __init__(self) -> None:
         self.files, self.habits, self.requested = toy_files(), {}, []
-        self.closed = threading.Event()
+        self.closed, self.outlasted = threading.Event(), False  # outlasted: a client waited for a stalled answer
         mirror = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -63,8 +63,8 @@ class Mirror:
             return self.drip(request, content)
         request.wfile.write(content[:-9] if habit == "unmeasured" else body.get(habit, content))
         request.wfile.flush()
-        if habit == "stalled":
-            self.closed.wait(20)
+        if habit == "stalled" and not self.closed.wait(20):
+            self.outlasted = True
 
     def drip(self, request: BaseHTTPRequestHandler, content: bytes) -> None:
         with contextlib.suppress(OSError):  # the client has gone
@@ -121,9 +121,8 @@ def test_a_temporary_failure_is_retried(mirrors: list[Mirror], habit: str) -> No
 )
 def test_a_bad_mirror_gives_way_to_the_next(mirrors: list[Mirror], habit: str, tries: int, cache: Path) -> None:
     mirrors[0].habits[IMAGES] = [habit]
-    start = time.monotonic()
     assert len(load("toy").train) == 30
-    assert time.monotonic() - start < 15  # a stalled mirror holds on for 20 s
+    assert not mirrors[0].outlasted
     assert mirrors[0].requested.count(IMAGES) == tries
     assert mirrors[1].requested.count(IMAGES) == 1
     assert contents(cache) == ["converted/toy.safetensors"]
