@@ -83,6 +83,16 @@ def test_the_toy_set_is_read_as_it_was_written(toy: DataSource, cache: Path) -> 
     assert (loaded.name, loaded.classes) == ("toy", 10)
 
 
+def test_the_first_examples_of_an_image_set_are_those_of_the_whole(toy: DataSource, cache: Path) -> None:
+    put(cache / "toy", toy_files())
+    few, whole = toy.load(examples=12, scaling="none"), toy.load(scaling="none")
+    np.testing.assert_array_equal(few.train.frames, whole.train.frames[:12])
+    np.testing.assert_array_equal(few.train.labels, whole.train.labels[:12])
+    assert (len(few.test), len(few.train.frames.base)) == (10, 12)  # and the rest is not kept in memory
+    with pytest.raises(ValueError, match=r"^data: examples must be at most 30, got examples=31$"):
+        toy.load(examples=31)
+
+
 def unzipped(files: dict[str, bytes], dotted: bool = False) -> dict[str, bytes]:
     names = {name: name.removesuffix(".gz") for name in files}
     return {
