@@ -183,7 +183,8 @@ def test_unknown_names_and_invalid_options_are_refused_in_one_sentence() -> None
 @pytest.mark.parametrize("name", ["mnist", "fashion_mnist", "digits", "timit"])
 def test_invalid_options_are_reported_before_anything_is_fetched(name: str, monkeypatch) -> None:
     monkeypatch.setattr(store, "where", None)
-    for wrong in ({"scaling": "unit"}, {"examples": 0}):
+    too_many = [{"examples": size + 1}] if (size := data.full_size(name)) else []
+    for wrong in ({"scaling": "unit"}, {"examples": 0}, *too_many):
         with pytest.raises(ValueError, match=r"^data: (scaling|examples) must be"):
             data.load(name, **wrong)
 
