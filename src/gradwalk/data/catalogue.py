@@ -23,8 +23,8 @@ def load(
 
     examples: use only the first `examples` of the training split (default: all). scaling: "dimension", "global" or
     "none", see `standardise`. folder: the folder that holds the files (default: the data folder, see `where`).
-    options: further arguments of this data set alone, which its record in `DATASETS` lists, such as `phones`,
-    `features` and `context` of "timit".
+    options: further arguments of this data set alone; `DATASETS[name].options` lists them, and
+    `help(DATASETS["timit"].load)` explains those of TIMIT.
 
     >>> load("digits", examples=1000)
     Dataset(name='digits', train=1000, test=355, width=64, classes=10)

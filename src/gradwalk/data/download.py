@@ -25,7 +25,7 @@ class Unreachable(OSError):
 
 
 def download(url: str, *, check: Callable[[bytes], object]) -> bytes:
-    """Return the content at `url`, which `check` rejects with a ValueError; retry after temporary failures."""
+    """Return the content at `url`; retry after temporary failures. check: raises a ValueError for wrong content."""
     reason = ""
     for attempt in range(ATTEMPTS):
         if attempt:

@@ -1,4 +1,4 @@
-"""What a data set is to the rest of gradwalk: a record with its name, its loader and what is known about it."""
+"""The record of a data set: its name, its loader, and what is known about it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Folder = str | Path | None
 
 
 class Loader(Protocol):
-    """A function that returns a data set; its first `examples` training examples, or all of them."""
+    """A function that returns a data set with its first `examples` training examples (default: all)."""
 
     def __call__(
         self, *, examples: int | None = None, scaling: Scaling = "dimension", folder: Folder = None
