@@ -1,5 +1,7 @@
 """Data sets are added from outside the package, made from arrays, and loaded once."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -7,7 +9,6 @@ from typer.testing import CliRunner
 from gradwalk import data
 from gradwalk.cli.data import data_commands
 from gradwalk.data import DATASETS, Dataset, Datasets, DataSource, catalogue, from_arrays
-from gradwalk.train import Run, train
 
 BUILT_IN = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST", "digits": "digits", "timit": "TIMIT"}
 
@@ -27,6 +28,9 @@ def load_blobs(examples=None, scaling="dimension", folder=None) -> Dataset:
 
 
 def test_a_data_set_from_outside_is_found_listed_and_trained_on() -> None:
+    pytest.importorskip("torch")
+    from gradwalk.train import Run, train
+
     DATASETS.register(DataSource("blobs", load_blobs))
     loaded = data.load("blobs", examples=200)
     assert repr(loaded) == "Dataset(name='blobs', train=200, test=60, width=3, classes=3)"
@@ -35,6 +39,19 @@ def test_a_data_set_from_outside_is_found_listed_and_trained_on() -> None:
     assert (data.title("blobs"), data.full_size("blobs")) == ("blobs", None)
     listed = CliRunner().invoke(data_commands(), ["list"], catch_exceptions=False).stdout.splitlines()
     assert "blobs" in [line.strip() for line in listed]
+
+
+def test_a_sweep_over_a_data_set_from_outside_is_stored_under_its_name(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from gradwalk.sweep import Spec, run_sweep
+
+    DATASETS.register(DataSource("blobs", load_blobs))
+    spec = Spec.load('data = "blobs"\ndepth = 3\nparams = 300\nepochs = 2\ngain = [1.0, 1.1]')
+    summary = run_sweep(spec, tmp_path)
+    assert [(result.run.data, result.status, result.train_examples) for result in summary.results] == [
+        ("blobs", "done", 300),
+        ("blobs", "done", 300),
+    ]
 
 
 def test_a_source_without_a_file_cannot_be_fetched() -> None:
