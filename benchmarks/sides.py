@@ -21,8 +21,8 @@ from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 from gradwalk.data import Dataset, Examples
 from gradwalk.nets import initial_weights, products, sequential
 from gradwalk.train import Run
-from gradwalk.train.loop import _member
-from gradwalk.train.part import Part
+from gradwalk.train.members import member
+from gradwalk.train.worker import Worker
 
 CORES = os.cpu_count() or 1
 BATCH = 100
@@ -75,37 +75,35 @@ class Stack(Side):
     def __init__(self, members: Sequence[Run], data: Dataset) -> None:
         self.held = ExitStack()  # for as long as the side lives, as in `train`
         self.held.enter_context(products.threads(1))
-        self.networks, no_one = len(members), lambda event: None
-        self.parts = []
+        self.networks = len(members)
+        self.workers = []
         for core in range(min(CORES, len(members))):
-            own = [_member(place, run, data, None, "cpu") for place, run in enumerate(members[core::CORES])]
-            stop = threading.Event()
-            part = Part(own, data, device="cpu", folder=None, save_every=1e9, report=no_one, stop=stop)
-            part._stack_up()
-            self.parts.append(part)
+            own = [member(place, run, data) for place, run in enumerate(members[core::CORES])]
+            self.workers.append(Worker(own, data))
+            self.workers[-1].build()
 
     def step(self, rows: Rows) -> Rows:
-        """Take a step with the parts one after the other."""
+        """Take a step with one worker after the other."""
         losses = np.empty(self.networks)
-        for core, part in enumerate(self.parts):
+        for core, worker in enumerate(self.workers):
             with torch.no_grad():
-                losses[core::CORES] = part.stack.gradient(*part._batch(part.data.train, rows))
-                part._step(rows)
+                losses[core::CORES] = worker.stack.gradient(*worker.minibatch(worker.data.train, rows))
+                worker.step(rows)
         return losses
 
     def steps(self, batches: Sequence[Rows]) -> None:
-        """Take steps with all parts side by side."""
+        """Take steps with all workers side by side."""
 
-        def job(part: Part) -> Callable[[], None]:
+        def job(worker: Worker) -> Callable[[], None]:
             def train() -> None:
                 torch.set_flush_denormal(True)
                 with torch.no_grad():
                     for rows in batches:
-                        part._step(rows)
+                        worker.step(rows)
 
             return train
 
-        side_by_side([job(part) for part in self.parts])
+        side_by_side([job(worker) for worker in self.workers])
 
 
 def side_by_side(work: Sequence[Callable[[], None]]) -> None:

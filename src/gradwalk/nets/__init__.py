@@ -9,20 +9,27 @@ from gradwalk.nets.export import load_network, save_network, sequential
 from gradwalk.nets.initial import Gains, default_gains, initial_weights
 from gradwalk.nets.losses import CrossEntropy, SquaredError
 from gradwalk.nets.memory import stack_bytes
+from gradwalk.nets.optimizers import OPTIMIZERS, Optimizer, Parameter, parse_optimizer
 from gradwalk.nets.stack import Stack
+from gradwalk.nets.updates import Updater
 from gradwalk.nets.widths import autoencoder_widths, classifier_widths, parameter_count
 
 __all__ = [
+    "OPTIMIZERS",
     "CrossEntropy",
     "Gains",
+    "Optimizer",
+    "Parameter",
     "SquaredError",
     "Stack",
+    "Updater",
     "autoencoder_widths",
     "classifier_widths",
     "default_gains",
     "initial_weights",
     "load_network",
     "parameter_count",
+    "parse_optimizer",
     "save_network",
     "sequential",
     "stack_bytes",

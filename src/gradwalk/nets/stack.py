@@ -17,6 +17,7 @@ import torch
 from gradwalk.activations import Activation, activation
 from gradwalk.nets import products
 from gradwalk.nets.losses import Loss
+from gradwalk.nets.memory import aligned, aligned_copies, padded
 from gradwalk.nets.pointwise import pointwise
 from gradwalk.nets.products import Step
 
@@ -42,7 +43,7 @@ class Stack:
         self.weights: Tensors = []
         self.biases: Tensors = []
         for weights, biases in layers:
-            self.weights.append(_aligned_copies(weights))
+            self.weights.append(aligned_copies(weights))
             self.biases.append(torch.stack([each.reshape(1, -1) for each in biases]))
         self.loss, self.batch = loss, batch
         self._f = [pointwise(activation(each)) for each in activations]
@@ -76,22 +77,14 @@ class Stack:
 
     def gradient_norm(self) -> torch.Tensor:
         """Return the norm of each network's whole gradient, biases included."""
-        torch.linalg.vector_norm(self._all_bias_gradients, dim=1, out=self._norms[-1])
+        torch.linalg.vector_norm(self.flat_bias_gradients, dim=1, out=self._norms[-1])
         norms: torch.Tensor = torch.linalg.vector_norm(self._norms, dim=0)
         return norms
-
-    def update(self, rates: torch.Tensor, bias_rates: torch.Tensor) -> None:
-        """Take the step -rate * gradient in every layer; the rates are (layers, networks)."""
-        torch.neg(rates[:, :, None, None], out=self._rates)
-        for step in self._updates:
-            step()
-        a_unit = (-bias_rates).repeat_interleave(self._widths, dim=0)
-        self._all_biases.addcmul_(self._all_bias_gradients, a_unit.T)
 
     def keep(self, networks: Sequence[int]) -> None:
         """Keep these networks and take the others out."""
         chosen = torch.tensor(networks, device=self.weights[0].device)
-        self.weights = [_aligned_copies(each[chosen]) for each in self.weights]
+        self.weights = [aligned_copies(each[chosen]) for each in self.weights]
         self.biases = [each[chosen] for each in self.biases]
         self._allocate()
 
@@ -159,41 +152,19 @@ class Stack:
         """Allocate what a step works in: outputs of all layers, gradients, and two layers' worth of delta."""
         like, count = self.weights[0], self.count
         widths = [each.shape[2] for each in self.weights]
-        self._widths = torch.tensor(widths, device=like.device)
-        self._x = _aligned(like, 1, self.batch, like.shape[1])
-        self._h = [_aligned(like, count, self.batch, width) for width in widths]
+        self.units = torch.tensor(widths, device=like.device)
+        self._x = aligned(like, 1, self.batch, like.shape[1])
+        self._h = [aligned(like, count, self.batch, width) for width in widths]
         self._a = [
-            _aligned(like, count, self.batch, width) if f.needs_input else None
+            aligned(like, count, self.batch, width) if f.needs_input else None
             for width, f in zip(widths, self._f, strict=True)
         ]
-        self._scratch = [like.new_empty(count, _padded(self.batch * max(widths))) for _ in range(2)]
-        self.weight_gradients = [_aligned(like, *each.shape) for each in self.weights]
-        self._all_biases = torch.cat([each.view(count, -1) for each in self.biases], dim=1)
-        self._all_bias_gradients = torch.empty_like(self._all_biases)
+        self._scratch = [like.new_empty(count, padded(self.batch * max(widths))) for _ in range(2)]
+        self.weight_gradients = [aligned(like, *each.shape) for each in self.weights]
+        self.flat_biases = torch.cat([each.view(count, -1) for each in self.biases], dim=1)
+        self.flat_bias_gradients = torch.empty_like(self.flat_biases)
         self.biases, self.bias_gradients = (
-            list(torch.split(each[:, None], widths, dim=2)) for each in (self._all_biases, self._all_bias_gradients)
+            list(torch.split(each[:, None], widths, dim=2)) for each in (self.flat_biases, self.flat_bias_gradients)
         )
         self._norms = like.new_empty(len(widths) + 1, count)  # of the gradients, a layer each; at last, of the biases
-        self._rates = like.new_empty(len(widths), count, 1, 1)
-        self._updates = [
-            partial(torch.Tensor.addcmul_, weight, gradient, rate)
-            for weight, gradient, rate in zip(self.weights, self.weight_gradients, self._rates, strict=True)
-        ]
         self._plans: dict[tuple[str, int], Plan] = {}
-
-
-def _aligned(like: torch.Tensor, count: int, rows: int, columns: int) -> torch.Tensor:
-    """Return empty matrices, each of which begins at a multiple of 64 bytes."""
-    size = rows * columns
-    return like.new_empty(count, _padded(size))[:, :size].view(count, rows, columns)
-
-
-def _aligned_copies(matrices: Sequence[torch.Tensor] | torch.Tensor) -> torch.Tensor:
-    copies = _aligned(matrices[0], len(matrices), *matrices[0].shape)
-    for copy, matrix in zip(copies, matrices, strict=True):
-        copy.copy_(matrix)
-    return copies
-
-
-def _padded(size: int) -> int:
-    return -(-size // 16) * 16

@@ -50,9 +50,9 @@ class Job:
     @property
     def memory(self) -> int:
         """The bytes that training needs, initial weights included."""
-        widths, activations = self.architecture
+        (widths, activations), run = self.architecture, self.entries[0].run
         weights = 4 * len(self.entries) * parameter_count(widths)
-        return stack_bytes(widths, activations, len(self.entries), self.entries[0].run.batch) + weights
+        return stack_bytes(widths, activations, len(self.entries), run.batch, run.optimizer) + weights
 
     @property
     def steps(self) -> int:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from gradwalk import activations, checks
 from gradwalk.data import DATASETS, Dataset, Scaling
 from gradwalk.nets.initial import PEERS, SCHEMES, Gains, default_gains
+from gradwalk.nets.optimizers import parse_optimizer
 from gradwalk.nets.widths import autoencoder_widths, classifier_widths
 from gradwalk.train.rates import depth_rates
 
@@ -95,7 +96,7 @@ class Run(BaseModel):
     @field_validator("optimizer")
     @classmethod
     def _known_optimizer(cls, text: str) -> str:
-        return checks.one_of("run", "optimizer", text, ("sgd",))
+        return str(parse_optimizer(text, "run"))
 
     @field_validator("activation")
     @classmethod
@@ -153,10 +154,10 @@ class Run(BaseModel):
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:20]
 
     def stacks_with(self) -> tuple[Any, ...]:
-        """Return what must be equal for runs to train in one stack: architecture, data and minibatches."""
+        """Return what runs must share to train in one stack: architecture, data, minibatches and optimizer."""
         return (
             *(self.data, self.examples, self.scaling, self.task),
-            *(self.activation, self.depth, self.params, self.width, self.batch, self.data_seed),
+            *(self.activation, self.depth, self.params, self.width, self.batch, self.data_seed, self.optimizer),
         )
 
 

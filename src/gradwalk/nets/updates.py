@@ -1,0 +1,115 @@
+"""The updates of a stack: its optimizer with its state, clipping and weight decay."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from gradwalk.nets.memory import aligned, aligned_copies
+from gradwalk.nets.optimizers import Optimizer, Parameter
+from gradwalk.nets.stack import Stack, Tensors
+
+Slots = dict[str, Tensors]  # of one network: per name the tensors of all weights, input first, then of all biases
+
+
+class Updater:
+    """Updates the parameters of a stack from the gradients that the stack leaves behind.
+
+    weight_decay, bias_rate: per network; the learning rate of the biases is `bias_rate` times that of the weights.
+    Like torch.optim after `clip_grad_norm_`: clipping comes first, then weight decay of weights and biases alike.
+    """
+
+    def __init__(
+        self, stack: Stack, optimizer: Optimizer, weight_decay: Sequence[float], bias_rate: Sequence[float]
+    ) -> None:
+        like = stack.weights[0]
+        self.stack, self.optimizer = stack, optimizer
+        self._decay = like.new_tensor(weight_decay) if any(weight_decay) else None
+        self._bias_rate = like.new_tensor(bias_rate)
+        self._slots = [[aligned(like, *value.shape).zero_() for _ in optimizer.slots] for value in self._values()]
+        self._bind()
+
+    def update(self, rates: torch.Tensor, step: int, shorten: torch.Tensor | None = None) -> None:
+        """Take one step: `rates` (layers, networks), `step` counts from 1, `shorten` (networks,) scales the gradients.
+
+        The gradients of the stack are overwritten where they are clipped or decayed.
+        """
+        if shorten is not None and not self.optimizer.linear:
+            self._clip(shorten)
+        if self._decay is not None:
+            self._set_rates(rates)
+            self._apply_decay(self._decay)
+        self._set_rates(rates * shorten if shorten is not None and self.optimizer.linear else rates)
+        for parameter in self._parameters:
+            self.optimizer.update(parameter, step)
+
+    def keep(self, networks: Sequence[int]) -> None:
+        """Keep these networks, in the stack and in the optimizer's state."""
+        self.stack.keep(networks)
+        chosen = torch.tensor(networks, device=self._bias_rate.device)
+        self._decay = None if self._decay is None else self._decay[chosen]
+        self._bias_rate = self._bias_rate[chosen]
+        self._slots = [[aligned_copies(slot[chosen]) for slot in slots] for slots in self._slots]
+        self._bind()
+
+    def slots(self, network: int) -> Slots:
+        """Return the optimizer's state of one network, as views."""
+        *weights, biases = self._slots
+        units = self.stack.units.tolist()
+        return {
+            name: [*(slots[place][network] for slots in weights), *torch.split(biases[place][network], units)]
+            for place, name in enumerate(self.optimizer.slots)
+        }
+
+    def load(self, network: int, slots: Mapping[str, Tensors]) -> None:
+        """Take over the state of one network from `slots`, as another Updater gave it; it is zero without."""
+        if slots and set(slots) != set(self.optimizer.slots):
+            raise ValueError(
+                f"checkpoint: the state of {self.optimizer} must hold {', '.join(self.optimizer.slots) or 'nothing'}, "
+                f"got {', '.join(slots)}; remove the checkpoint to start again"
+            )
+        views = self.slots(network)
+        for name, tensors in slots.items():
+            for view, tensor in zip(views[name], tensors, strict=True):
+                view.copy_(tensor)
+
+    def _clip(self, shorten: torch.Tensor) -> None:
+        for gradient in self.stack.weight_gradients:
+            gradient.mul_(shorten[:, None, None])
+        self.stack.flat_bias_gradients.mul_(shorten[:, None])
+
+    def _set_rates(self, rates: torch.Tensor) -> None:
+        self._rates.copy_(rates[:, :, None, None])
+        self._bias_rates.copy_((rates * self._bias_rate).repeat_interleave(self.stack.units, dim=0).T)
+
+    def _apply_decay(self, decay: torch.Tensor) -> None:
+        """Shrink the parameters, or add decay * value to the gradients; for a linear update both are the same step."""
+        for parameter in self._parameters:
+            own = decay.view(-1, *[1] * (parameter.value.ndim - 1))
+            if parameter.scratch is None or self.optimizer.decoupled:
+                parameter.value.mul_(1 - parameter.rate * own)
+            else:
+                parameter.gradient.add_(torch.mul(parameter.value, own, out=parameter.scratch))
+
+    def _values(self) -> Tensors:
+        return [*self.stack.weights, self.stack.flat_biases]
+
+    def _gradients(self) -> Tensors:
+        return [*self.stack.weight_gradients, self.stack.flat_bias_gradients]
+
+    def _bind(self) -> None:
+        """Put together, once for all steps, the memory that each parameter's update works on."""
+        values = self._values()
+        self._rates = values[0].new_empty(len(self.stack.weights), self.stack.count, 1, 1)
+        self._bias_rates = torch.empty_like(self.stack.flat_biases)
+        rates = [*self._rates, self._bias_rates]
+        largest = max(value[0].numel() for value in values)
+        scratch = None if self.optimizer.linear else aligned(values[0], self.stack.count, largest)
+        self._parameters = [
+            Parameter(value, gradient, rate, tuple(slots), None if scratch is None else _shaped(scratch, value))
+            for value, gradient, rate, slots in zip(values, self._gradients(), rates, self._slots, strict=True)
+        ]
+
+
+def _shaped(scratch: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """Return the part of the scratch memory that has the shape of `value`."""
+    return scratch[:, : value[0].numel()].view(value.shape)

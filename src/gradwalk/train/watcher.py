@@ -1,0 +1,22 @@
+"""Watchers: they receive the events of a training as it goes."""
+
+from collections.abc import Callable
+
+from gradwalk.train.run import Run
+from gradwalk.train.state import Epoch, Outcome
+
+
+class Watcher:
+    """Receives the events of a training, in the thread that called `train`; override what is of interest."""
+
+    def stepped(self, networks: int) -> None:
+        """That many networks took another step."""
+
+    def epoch_ended(self, run: Run, epoch: Epoch) -> None:
+        """A run finished an epoch."""
+
+    def ended(self, outcome: Outcome) -> None:
+        """A run finished or diverged."""
+
+
+Event = Callable[[Watcher], None]  # calls one method of the watcher that it is given
