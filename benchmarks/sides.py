@@ -19,7 +19,7 @@ from torch import nn
 from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 
 from gradwalk.data import Dataset, Examples
-from gradwalk.nets import initial_weights, products, sequential
+from gradwalk.nets import products, sequential
 from gradwalk.train import Run
 from gradwalk.train.members import member
 from gradwalk.train.worker import Worker
@@ -49,9 +49,8 @@ def runs(depth: int, width: int, count: int) -> list[Run]:
 
 def model_of(run: Run, data: Dataset) -> nn.Sequential:
     """Return the network that a run begins with."""
-    widths, activations = run.architecture(data)
-    weights = list(initial_weights(widths, run.gains(widths), run.seed))
-    return sequential(weights, [torch.zeros(width) for width in widths[1:]], activations)
+    weights, biases = zip(*run.initial_layers(data), strict=True)
+    return sequential(weights, biases, run.architecture(data).activations)
 
 
 class Side(ABC):
@@ -201,7 +200,7 @@ class Jax(Side):
         widths, rates = members[0].architecture(data).widths, members[0].rates()
 
         def layers(run: Run) -> Any:
-            weights = [np.asarray(each) for each in initial_weights(widths, run.gains(widths), run.seed)]
+            weights = [np.asarray(weight) for weight, _ in run.initial_layers(data)]
             bias = np.zeros((len(widths) - 3, widths[1]), np.float32)
             return (
                 (weights[0], bias[0]),

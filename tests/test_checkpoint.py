@@ -8,7 +8,8 @@ import sys
 import pytest
 import torch
 
-from gradwalk.train.checkpoint import State, load_state, save_state
+from gradwalk.train import State
+from gradwalk.train.checkpoint import load_state, save_state
 
 
 def state():
@@ -25,7 +26,7 @@ def test_it_comes_back_as_it_was(tmp_path):
 
 def test_another_runs_is_refused(tmp_path):
     save_state(tmp_path / "run.safetensors", "me", state())
-    with pytest.raises(ValueError, match="is of another run"):
+    with pytest.raises(ValueError, match="belongs to another run"):
         load_state(tmp_path / "run.safetensors", "you")
 
 
@@ -33,7 +34,7 @@ def test_a_truncated_one_is_named(tmp_path):
     path = tmp_path / "run.safetensors"
     save_state(path, "me", state())
     path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(ValueError, match=r"checkpoint: .*run.safetensors is damaged"):
+    with pytest.raises(ValueError, match=r"checkpoint: .*run.safetensors is corrupt"):
         load_state(path, "me")
 
 

@@ -18,7 +18,6 @@ from gradwalk import cli, figures
 from gradwalk.figures import initialisers, table, trained
 from gradwalk.figures.initialisers import Contest
 from gradwalk.figures.table import Table
-from gradwalk.nets.initial import SCHEMES
 from gradwalk.report import page, plots, runs
 from gradwalk.report.claims import OUR_CLAIMS
 from gradwalk.report.finding import FAILS, HOLDS, IN_PART, NOT_RUN
@@ -65,7 +64,7 @@ def test_the_spec_of_each_scale_has_all_initialisers_and_the_same_rates_for_each
     for run in asked:
         by_weights.setdefault(run.weights, set()).add((run.activation, run.depth, run.rate_in, run.seed))
         assert (run.epochs, run.rate_in) == (1, run.rate_out)
-    assert set(by_weights) == set(SCHEMES) == set(initialisers.TITLES)
+    assert set(by_weights) == set(COMPARED)
     assert len(set(map(frozenset, by_weights.values()))) == 1
     assert len({run.rate_in for run in asked}) > 1
 
@@ -78,10 +77,11 @@ def test_there_is_no_scale_paper_of_a_figure_that_is_not_in_it() -> None:
 # The table
 
 
+COMPARED = initialisers.COMPARED
 Loss = Callable[..., float | None]
 
 
-def made_up(loss: Loss, *, names=("tanh", "relu"), depths=(4, 64, 256), seeds=3, weights=SCHEMES, **more) -> Table:
+def made_up(loss: Loss, *, names=("tanh", "relu"), depths=(4, 64, 256), seeds=3, weights=COMPARED, **more) -> Table:
     """The figure's table: `loss` gives that of each run from its settings, None for one that diverged."""
     facts = {"data": "mnist", "train_examples": 10_000, "test_examples": 10_000, "task": "classify", "width": 48}
     rows = []
@@ -90,7 +90,7 @@ def made_up(loss: Loss, *, names=("tanh", "relu"), depths=(4, 64, 256), seeds=3,
         value = np.nan if found is None else found
         ended = {"status": "diverged" if found is None else "done", "diverged": 1 if found is None else np.nan}
         settings = {"activation": name, "weights": scheme, "depth": depth, "params": np.nan, "seed": seed}
-        rates = {"gain": 1.1 if scheme in initialisers.WALKS else np.nan, "rate_in": rate, "rate_out": rate}
+        rates = {"gain": 1.1 if scheme in initialisers.walks() else np.nan, "rate_in": rate, "rate_out": rate}
         measured = dict.fromkeys(("train_loss", "test_loss", "train_error", "test_error", "lowest_error"), value)
         measured |= {"train_mistakes": value, "test_mistakes": value, "epoch": 1, "clipped": 0, "seconds": 1.0}
         rows.append(facts | settings | rates | ended | measured | {"constant_error": 0.9} | more)
@@ -179,7 +179,7 @@ def test_the_claim_fails_where_a_peer_is_as_good_at_the_greatest_depth(loss: Los
         (made_up(deep_win, data="digits"), "trained on digits, not on MNIST"),
         (made_up(deep_win, train_examples=1000), "only 1,000 examples"),
         (made_up(deep_win, depths=(4, 64)), "no 256 layers"),
-        (made_up(deep_win, weights=[each for each in SCHEMES if each != "lsuv"]), "lsuv not run"),
+        (made_up(deep_win, weights=[each for each in COMPARED if each != "lsuv"]), "lsuv not run"),
     ],
 )
 def test_too_little_is_no_verdict(given: Table | None, why: str) -> None:
@@ -196,10 +196,10 @@ def test_the_figure_has_a_panel_an_activation_and_a_line_an_initialiser() -> Non
     titles = [panel.get_title() for panel in drawn_.axes if panel.get_title()]
     assert titles == ["tanh", "ReLU", "selu", "gelu", "steady gelu, f(100 a)/100"]
     first = drawn_.axes[0]
-    assert len(first.containers) == len(SCHEMES)
-    assert len({to_hex(each[0].get_color()) for each in first.containers}) == len(SCHEMES)
-    assert len({each[0].get_marker() for each in first.containers}) == len(SCHEMES)
-    assert {text.get_text() for text in drawn_.legends[0].get_texts()} == set(initialisers.TITLES.values())
+    assert len(first.containers) == len(COMPARED)
+    assert len({to_hex(each[0].get_color()) for each in first.containers}) == len(COMPARED)
+    assert len({each[0].get_marker() for each in first.containers}) == len(COMPARED)
+    assert {text.get_text() for text in drawn_.legends[0].get_texts()} == set(initialisers.titles().values())
 
 
 def test_runs_that_diverged_lie_on_a_line_of_that_name() -> None:

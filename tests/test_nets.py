@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from gradwalk import activations, gain, nets
-from gradwalk.nets import Gains, Stack, classifier_widths, initial_weights, memory, parameter_count, sequential
+from gradwalk.nets import Gains, Stack, Updater, classifier_widths, memory, parameter_count, parse_optimizer, sequential
 
 
 def random_stack(widths, names, networks, loss, seed=0, batch=20, precision=torch.float32):
@@ -84,32 +84,38 @@ class TestWidths:
             call()
 
 
+def walk(widths, gains, seed, weights="gaussian"):
+    """Return the initial weights (in, out) of a random walk."""
+    names = ["tanh"] * (len(widths) - 2) + ["linear"]
+    return [weight for weight, _ in nets.initial_layers(weights, widths, names, seed, gains=gains)]
+
+
 class TestInitialWeights:
     widths = (300, 200, 100, 400, 10)
 
     @pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
     def test_each_layer_has_its_own_gain_over_the_root_of_its_fan_in(self, weights):
-        drawn = list(initial_weights(self.widths, Gains(0.5, 1.3, 2.0), 0, weights))
+        drawn = walk(self.widths, Gains(0.5, 1.3, 2.0), 0, weights)
         for weight, fan_in, g in zip(drawn, self.widths, (0.5, 1.3, 1.3, 2.0), strict=False):
             assert weight.std().item() * fan_in**0.5 == pytest.approx(g, rel=0.05)
             assert abs(weight.mean().item()) < 4 * g / fan_in**0.5 / weight.numel() ** 0.5
 
     def test_orthogonal_weights_are_orthogonal(self):
-        weight = next(initial_weights((50, 50, 50), Gains(1.0, 1.0, 1.0), 0, "orthogonal"))
+        weight = walk((50, 50, 50), Gains(1.0, 1.0, 1.0), 0, "orthogonal")[0]
         torch.testing.assert_close(weight @ weight.T, torch.eye(50), atol=1e-5, rtol=0)
 
     def test_a_seed_means_the_same_weights_and_the_global_seed_is_left_alone(self):
         torch.manual_seed(3)
         before = torch.get_rng_state()
-        first, again, other = (list(initial_weights(self.widths, Gains(1.0, 1.0, 1.0), seed)) for seed in (5, 5, 6))
+        first, again, other = (walk(self.widths, Gains(1.0, 1.0, 1.0), seed) for seed in (5, 5, 6))
         assert torch.equal(torch.get_rng_state(), before)
         assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
         assert not torch.equal(first[0], other[0])
 
     def test_the_default_gain_is_the_unbiased_one_for_the_steps_the_gradient_takes(self):
         tanh = activations.activation("tanh")
-        found = nets.default_gains(tanh, (784, *[50] * 20, 10))
-        assert found == Gains(1.0, gain("tanh", 50, 20), gain("tanh", 50, 20))
+        gains = nets.default_gains(tanh, (784, *[50] * 20, 10))
+        assert gains == Gains(1.0, gain("tanh", 50, 20), gain("tanh", 50, 20))
 
 
 class TestGradient:
@@ -183,34 +189,18 @@ class TestGradient:
         expected = [sum(each[k].square().sum() for each in every).sqrt().item() for k in range(2)]
         assert stack.gradient_norm().tolist() == pytest.approx(expected, rel=1e-6)
 
-    def test_an_update_is_the_step_of_torch_sgd(self):
-        names = ["tanh"] * 3 + ["linear"]
-        stack = random_stack(self.widths, names, 2, nets.CrossEntropy())
-        x, target = minibatch(self.widths, stack.loss)
-        model = exported(stack, 1, names)
-        rates = [0.3, 0.1, 0.05, 0.2]
-        linears = [each for each in model if isinstance(each, nn.Linear)]
-        groups = [{"params": [each.weight], "lr": rate} for each, rate in zip(linears, rates, strict=True)]
-        groups += [{"params": [each.bias], "lr": 0.5 * rate} for each, rate in zip(linears, rates, strict=True)]
-        nn.CrossEntropyLoss()(model(x), target).backward()
-        torch.optim.SGD(groups).step()
-        stack.gradient(x, target)
-        table = torch.tensor([rates, rates]).T
-        stack.update(table, 0.5 * table)
-        for ours, theirs in zip(exported(stack, 1, names).parameters(), model.parameters(), strict=True):
-            torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-7)
-
 
 class TestStack:
     widths, names = (12, 9, 7, 4), ("tanh", "tanh", "linear")  # no multiples of a vector's width
 
     def steps(self, stack, count=5):
         x, target = minibatch(self.widths, stack.loss)
+        updater = Updater(stack, parse_optimizer("sgd"), [0.0] * stack.count, [1.0] * stack.count)
         rates = torch.full((3, stack.count), 0.1)
         losses = []
-        for _ in range(count):
+        for step in range(count):
             losses.append(stack.gradient(x, target))
-            stack.update(rates, rates)
+            updater.update(rates, step + 1)
         return torch.stack(losses)
 
     def test_a_network_comes_out_bit_for_bit_the_same_alone_and_in_a_stack(self):
@@ -247,7 +237,7 @@ class TestStack:
         for name in ("tanh", "gelu"):
             names = (name, name, "linear")
             stack = random_stack(self.widths, names, 4, nets.CrossEntropy(), batch=50)
-            held = [*stack.weights, *stack.weight_gradients, stack._all_biases, stack._all_bias_gradients]
+            held = [*stack.weights, *stack.weight_gradients, stack.flat_biases, stack.flat_bias_gradients]
             held += [*stack._h, *(a for a in stack._a if a is not None), *stack._scratch]
             storage = sum(each.untyped_storage().nbytes() for each in held)  # with what alignment adds
             predicted = nets.stack_bytes(self.widths, names, 4, 50) - memory._PLANS * len(names)

@@ -1,8 +1,9 @@
-"""The weights of other initialisers are what torch draws, and runs name them."""
+"""Initialisers: those of others draw what torch draws, runs name them, and users register their own."""
 
 import itertools
 import math
 import re
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -10,12 +11,14 @@ import torch
 from torch import nn
 
 from gradwalk import activations, data
-from gradwalk.nets.initial import PEERS, SCHEMES
-from gradwalk.nets.peers import known_gain, peer_layers
+from gradwalk.nets import INITIALISERS, Blueprint, Gains, Initialiser, initial_layers
+from gradwalk.nets.peers import known_gain
+from gradwalk.sweep import Spec, Store, run_sweep
 from gradwalk.train import Run, checked_run, train
 
 WIDTHS = (90, 60, 120, 10)  # rectangular, narrowing and widening
 EXAMPLES = 200
+PEERS = [record.name for record in INITIALISERS if not record.takes_gain]
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +26,10 @@ def digits() -> data.Dataset:
     return data.load("digits", examples=EXAMPLES)
 
 
-def drawn(scheme: str, activation: str = "tanh", seed: int = 0, widths: tuple[int, ...] = WIDTHS, x=None):
+def drawn(weights: str, activation: str = "tanh", seed: int = 0, widths: tuple[int, ...] = WIDTHS, x=None):
     names = (*[activation] * (len(widths) - 2), "linear")
     x = torch.randn(200, widths[0], generator=torch.Generator().manual_seed(9)) if x is None else x
-    return list(peer_layers(scheme, widths, names, seed, x))
+    return list(initial_layers(weights, widths, names, seed, inputs=x))
 
 
 # The peers' weights
@@ -106,6 +109,42 @@ def test_weights_come_from_the_seed_alone(scheme: str) -> None:
     assert abs(np.corrcoef(first[0][0].flatten()[:600], first[1][0].flatten()[:600])[0, 1]) < 0.15
 
 
+# Users' own
+
+
+def constant(network: Blueprint) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Give the first layer the signs of the inputs' mean, to see that they arrive, and the others a constant."""
+    for place, (fan_in, fan_out) in enumerate(network.shapes):
+        rows = network.inputs.mean(0).sign()[:, None] if place == 0 else torch.ones(fan_in, 1)
+        yield 0.1 * rows.expand(fan_in, fan_out), torch.zeros(fan_out)
+
+
+def halved(network: Blueprint) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    for weight, bias in INITIALISERS["gaussian"].draw(network):
+        yield weight / 2, bias
+
+
+def test_a_registered_initialiser_trains_in_a_run_and_in_a_sweep(digits: data.Dataset, tmp_path) -> None:
+    record = INITIALISERS.register(Initialiser("constant", constant))
+    assert (record.title, record.takes_gain) == ("constant", False)
+    settings = {"data": "digits", "examples": EXAMPLES, "depth": 3, "width": 4, "epochs": 1, "weights": "constant"}
+    (first, _), *_ = Run(**settings).initial_layers(digits)
+    assert torch.equal(first[:, 0].sign(), torch.tensor(digits.train.inputs(np.arange(100))).mean(0).sign())
+    (outcome,) = train([Run(**settings)], digits)
+    run_sweep(Spec.parse(settings), tmp_path, threads=1)
+    with Store(tmp_path) as store:
+        (result,) = store.results()
+    assert result.last.train_loss == outcome.last.train_loss
+
+
+def test_a_registered_initialiser_may_take_the_gain_of_a_walk(digits: data.Dataset) -> None:
+    INITIALISERS.register(Initialiser("halved", halved, walk="gaussian"))
+    settings = {"data": "digits", "depth": 3, "width": 4, "activation": "relu"}
+    run, plain = (Run(**settings, weights=name) for name in ("halved", "gaussian"))
+    for (half, _), (whole, _) in zip(run.initial_layers(digits), plain.initial_layers(digits), strict=True):
+        assert torch.equal(2 * half, whole)
+
+
 # Runs
 
 
@@ -126,14 +165,17 @@ def test_a_width_is_that_of_all_hidden_layers(digits: data.Dataset) -> None:
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"width": 8, "params": 1e4}, "train: width takes the place of params, and only one of them can be given"),
-        ({"params": None}, "train: params must be a number where no width is given, got params=None"),
-        ({"width": 8, "task": "reconstruct"}, "train: width is for task='classify'"),
+        ({"width": 8, "params": 1e4}, "train: only one of width and params can be given"),
+        ({"params": None}, "train: params must be a number if no width is given, got params=None"),
+        ({"width": 8, "task": "reconstruct"}, "train: width must be None for task='reconstruct'"),
         ({"width": 0}, "train: width must be greater than or equal to 1, got width=0"),
-        ({"weights": "he"}, 'train: weights must be "gaussian" or "orthogonal" or "torch"'),
-        ({"weights": "lsuv", "gain": 1.0}, "train: gain is not for weights='lsuv', which have a scale of their own"),
-        ({"weights": "torch", "gain_in": 2.0}, "train: gain_in is not for weights='torch'"),
-        ({"weights": "kaiming", "gain_out": 1.0}, "train: gain_out is not for weights='kaiming'"),
+        ({"weights": "kaming"}, "train: there is no initialiser 'kaming'; did you mean 'kaiming'?"),
+        (
+            {"weights": "lsuv", "gain": 1.0},
+            "train: gain cannot be set for weights='lsuv', which have a scale of their own",
+        ),
+        ({"weights": "torch", "gain_in": 2.0}, "train: gain_in cannot be set for weights='torch'"),
+        ({"weights": "kaiming", "gain_out": 1.0}, "train: gain_out cannot be set for weights='kaiming'"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused_in_one_sentence(settings: dict, sentence: str) -> None:
@@ -143,20 +185,23 @@ def test_settings_that_do_not_go_together_are_refused_in_one_sentence(settings: 
 
 
 def test_the_weights_of_a_peer_have_no_gain() -> None:
-    with pytest.raises(ValueError, match="weights='xavier' have a scale of their own and no gain"):
-        Run(weights="xavier").gains((64, 8, 10))
+    assert Run(weights="xavier").gains((64, 8, 10)) is None
+    with pytest.raises(ValueError, match="'xavier' has a scale of its own and takes no gains, got gains="):
+        initial_layers("xavier", WIDTHS, ("tanh", "tanh", "linear"), 0, gains=Gains(1.0, 1.0, 1.0))
+    with pytest.raises(ValueError, match="'gaussian' needs gains, got gains=None"):
+        initial_layers("gaussian", WIDTHS, ("tanh", "tanh", "linear"), 0)
 
 
 @pytest.mark.filterwarnings("error")
 def test_every_initialiser_trains_alike_alone_and_in_a_stack(digits: data.Dataset) -> None:
     common = {"data": "digits", "examples": EXAMPLES, "depth": 5, "width": 16, "epochs": 2, "batch": 50}
-    asked = [Run(**common, weights=weights, rate_in=0.1, rate_out=0.1) for weights in SCHEMES]
+    asked = [Run(**common, weights=weights, rate_in=0.1, rate_out=0.1) for weights in INITIALISERS.names]
     together = train(asked, digits, threads=2)
     for run, outcome in zip(asked, together, strict=True):
         (alone,) = train([run], digits, threads=1)
         assert alone.last.train_loss == outcome.last.train_loss
         assert all(map(torch.equal, alone.state.weights, outcome.state.weights))
-    assert len({outcome.last.train_loss for outcome in together}) == len(SCHEMES)
+    assert len({outcome.last.train_loss for outcome in together}) == len(asked)
 
 
 def test_a_scaled_activation_has_a_name_that_a_run_can_use(digits: data.Dataset) -> None:

@@ -66,7 +66,7 @@ def test_the_losses_of_the_initialisers_are_those_of_their_table():
         for depth in sorted(set(same["depth"].tolist())):
             here = same["depth"] == depth
             losses = dict(zip(same["weights"][here], same["loss"][here], strict=True))
-            cells = ["diverged" if np.isnan(losses[each]) else f"{losses[each]:.3f}" for each in initialisers.TITLES]
+            cells = ["diverged" if np.isnan(losses[each]) else f"{losses[each]:.3f}" for each in initialisers.COMPARED]
             assert f"| {title} | {depth:.0f} | {' | '.join(cells)} |" in README.replace("**", "")
 
 

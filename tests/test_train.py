@@ -11,24 +11,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from helpers.interrupt import InterruptAt
 from threadpoolctl import threadpool_info
 from torch import nn
 
 from gradwalk import data as data_sets
 from gradwalk import nets
-from gradwalk.train import Run, Watcher, checked_run, loop, train
-from gradwalk.train.checkpoint import State, load_state, save_state
-from gradwalk.train.loop import _deal
-from gradwalk.train.part import Member, Part
+from gradwalk.train import Run, State, Watcher, checked_run, loop, train
+from gradwalk.train.checkpoint import load_state, save_state
+from gradwalk.train.loop import THREAD_FLOPS, deal
+from gradwalk.train.members import Member
+from gradwalk.train.worker import Worker
 
-THREAD_FLOPS = loop._THREAD_FLOPS
 SMALL = {"data": "digits", "examples": 250, "depth": 6, "params": 3000, "epochs": 3, "rate_in": 0.1, "rate_out": 0.1}
 
 
 @pytest.fixture(autouse=True)
 def _threads_for_the_smallest(monkeypatch):
     """All threads that are asked for are used, also by networks as small as these."""
-    monkeypatch.setattr(loop, "_THREAD_FLOPS", 1.0)
+    monkeypatch.setattr(loop, "THREAD_FLOPS", 1.0)
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +104,7 @@ class TestSameNumbers:
             time.sleep(0.2)  # in which the main thread hears of it
             save_state(*arguments)
 
-        monkeypatch.setattr("gradwalk.train.part.save_state", interrupted)
+        monkeypatch.setattr("gradwalk.train.worker.save_state", interrupted)
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             with pytest.raises(KeyboardInterrupt):
@@ -123,7 +124,7 @@ class TestSameNumbers:
 
     def test_runs_that_stand_elsewhere_are_dealt_apart_and_all_cores_have_a_part(self):
         members = [Member(i, runs(1)[0], "", State([], [], epochs=i // 4), iter(())) for i in range(6)]
-        parts = _deal(members, cores=3)
+        parts = deal(members, cores=3)
         assert sorted(len(part) for part in parts) == [2, 2, 2]
         assert all(len({each.state.epochs for each in part}) == 1 for part in parts)
 
@@ -149,8 +150,7 @@ class TestTraining:
     def test_clipping_shortens_the_gradient_to_the_limit(self, digits):
         loose, tight = (Run(**(SMALL | {"clip": clip, "epochs": 1, "gain": 1.2})) for clip in (None, 1e-9))
         outcomes = train([loose, tight], digits, threads=1)
-        widths = loose.architecture(digits).widths
-        start = list(nets.initial_weights(widths, loose.gains(widths), 0))
+        start = [weight for weight, _ in loose.initial_layers(digits)]
         moved = [
             max(float((a - b).abs().max()) for a, b in zip(each.state.weights, start, strict=True)) for each in outcomes
         ]
@@ -201,8 +201,8 @@ class TestTraining:
     @pytest.mark.parametrize(("width", "parts"), [(20, 1), (200, 2)])
     def test_a_thread_that_would_have_too_little_to_do_is_not_used(self, digits, monkeypatch, width, parts):
         made = []
-        monkeypatch.setattr(loop, "_THREAD_FLOPS", THREAD_FLOPS)
-        monkeypatch.setattr(loop, "Part", lambda *given, **more: made.append(Part(*given, **more)) or made[-1])
+        monkeypatch.setattr(loop, "THREAD_FLOPS", THREAD_FLOPS)
+        monkeypatch.setattr(loop, "Worker", lambda *given, **more: made.append(Worker(*given, **more)) or made[-1])
         train(runs(4, params=None, width=width, epochs=1), digits, threads=2)
         assert len(made) == parts
 
@@ -219,7 +219,7 @@ class TestRefusals:
         frames = digits.train.frames.copy()
         frames[3, 4] = np.nan
         spoilt = replace(digits, train=replace(digits.train, frames=frames))
-        with pytest.raises(ValueError, match="train: digits holds numbers that are not finite"):
+        with pytest.raises(ValueError, match="train: digits must hold finite numbers only"):
             train(runs(1), spoilt)
 
     def test_runs_of_different_architecture_do_not_stack(self, digits):
@@ -286,23 +286,9 @@ class Counter(Watcher):
         self.ends += 1
 
 
-class InterruptAt(Watcher):
-    """Does what Ctrl-C does, after so many steps."""
-
-    def __init__(self, at):
-        self.left = at
-
-    def stepped(self, networks):
-        self.left -= 1
-        if self.left <= 0:
-            raise KeyboardInterrupt
-
-
 def plain_torch(run, digits):
     """Return loss and mistakes on the training examples after each epoch of the loop that users write."""
-    widths, names = run.architecture(digits)
-    weights = list(nets.initial_weights(widths, run.gains(widths), run.seed))
-    model = nets.sequential(weights, [torch.zeros(width) for width in widths[1:]], names)
+    model = nets.sequential(*zip(*run.initial_layers(digits), strict=True), run.architecture(digits).activations)
     linears = [each for each in model if isinstance(each, nn.Linear)]
     groups = [{"params": [each.weight], "lr": rate} for each, rate in zip(linears, run.rates(), strict=True)]
     groups += [{"params": [each.bias], "lr": 0.5 * rate} for each, rate in zip(linears, run.rates(), strict=True)]

@@ -22,15 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WALKS = {"gaussian": "random walk, Gaussian", "orthogonal": "random walk, orthogonal"}
-PEERS = {
-    "torch": "torch default",
-    "xavier": "Xavier",
-    "kaiming": "Kaiming",
-    "plain-orthogonal": "orthogonal",
-    "lsuv": "LSUV",
-}
-TITLES = WALKS | PEERS
+COMPARED = ("gaussian", "orthogonal", "torch", "xavier", "kaiming", "plain-orthogonal", "lsuv")  # in the specs
 ACTIVATIONS = {"tanh": "tanh", "relu": "ReLU", "selu": "selu", "gelu": "gelu", "gelu*100": "steady gelu, f(100 a)/100"}
 
 CHANCE = math.log(10)  # the loss of ten classes called equally likely
@@ -39,10 +31,24 @@ CLEARLY = 0.98  # a loss below this times another is lower; between, they are ti
 MOST = 10.0  # larger losses lie with the diverged runs
 
 OCTAVES = 0.06  # between neighbouring initialisers, so that points of one depth can be told apart
-_COLOURS = dict(zip(TITLES, (RED, BLUE, GREY, BLACK, PURPLE, ORANGE, GREEN), strict=True))
-_MARKERS = dict(zip(TITLES, "osvPXD^", strict=True))
+_COLOURS = (RED, BLUE, GREY, BLACK, PURPLE, ORANGE, GREEN)
+_MARKERS = "osvPXD^"
 
 tabulate = by_run
+
+
+def titles() -> dict[str, str]:
+    """Return the titles of all initialisers by their names, those of the figure's specs first."""
+    from gradwalk.nets import INITIALISERS
+
+    return {record.name: record.title for record in INITIALISERS}
+
+
+def walks() -> frozenset[str]:
+    """Return the names of the initialisers that draw random walks, scaled by a gain."""
+    from gradwalk.nets import INITIALISERS
+
+    return frozenset(record.name for record in INITIALISERS if record.takes_gain)
 
 
 class Contest(NamedTuple):
@@ -86,7 +92,7 @@ def contests(table: Table) -> dict[str, list[Contest]]:
     points = medians(table)
     found: dict[str, list[Contest]] = {}
     for (name, depth), same in groups(points, "activation", "depth"):
-        best = [_best(same, which) for which in (WALKS, PEERS)]
+        best = [_best(same, which) for which in (walks(), frozenset(titles()) - walks())]
         if all(best):
             found.setdefault(name, []).append(Contest(depth, *best[0], *best[1]))  # type: ignore[misc]
     return {name: found[name] for name in sorted(found, key=_order)}
@@ -122,7 +128,7 @@ def told(weights: str, loss: float) -> str:
     >>> told("lsuv", 0.25), told("torch", math.inf)
     ('LSUV 0.250', 'torch default diverged')
     """
-    return f"{TITLES[weights]} {loss:.3f}" if np.isfinite(loss) else f"{TITLES[weights]} diverged"
+    return f"{titles()[weights]} {loss:.3f}" if np.isfinite(loss) else f"{titles()[weights]} diverged"
 
 
 def draw(table: Table) -> Figure:
@@ -143,7 +149,7 @@ def draw(table: Table) -> Figure:
         panel.set_title(ACTIVATIONS.get(shown[place], shown[place]), fontsize=10)
     for panel in panels[:, 0]:
         panel.set_ylabel("training loss, median over seeds\nat the best of the learning rates")
-    _legend(figure, sorted(set(points["weights"].tolist()), key=list(TITLES).index))
+    _legend(figure, sorted(set(points["weights"].tolist()), key=list(titles()).index))
     return figure
 
 
@@ -154,7 +160,7 @@ def activations(table: Table) -> list[str]:
 
 def shift(weights: str) -> float:
     """Return the factor by which the points of an initialiser stand beside their depth."""
-    return float(2 ** (OCTAVES * (list(TITLES).index(weights) - (len(TITLES) - 1) / 2)))
+    return float(2 ** (OCTAVES * (list(titles()).index(weights) - (len(COMPARED) - 1) / 2)))
 
 
 def reach(points: Table, heights: Array) -> tuple[Array, Array]:
@@ -173,7 +179,7 @@ def _loss_axis(panel: Axes) -> None:
 
 
 def _draw_points(panel: Axes, points: Table, lines: Levels) -> None:
-    for weights in reversed(TITLES):  # the walks last, above the others
+    for weights in reversed(titles()):  # the walks last, above the others
         same = points.where(weights=weights)
         if not len(same["depth"]):
             continue
@@ -183,15 +189,16 @@ def _draw_points(panel: Axes, points: Table, lines: Levels) -> None:
 
 
 def _look(weights: str) -> dict[str, Any]:
-    ours = weights in WALKS
+    ours, place = weights in walks(), list(titles()).index(weights)
     style = {"linestyle": "-" if ours else "--", "linewidth": 1.8 if ours else 0.9, "zorder": 3 if ours else 2}
-    return {"color": _COLOURS[weights], "marker": _MARKERS[weights]} | style
+    look = {"color": _COLOURS[place % len(_COLOURS)], "marker": _MARKERS[place % len(_MARKERS)]}
+    return look | style
 
 
 def _legend(figure: Figure, shown: list[str]) -> None:
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], label=TITLES[weights], **_look(weights)) for weights in shown]
+    handles = [Line2D([], [], label=titles()[weights], **_look(weights)) for weights in shown]
     figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9)
 
 
@@ -202,7 +209,7 @@ def _median(rows: Table) -> float:
     return float(middle.mean())
 
 
-def _best(points: Table, which: dict[str, str]) -> tuple[str, float] | None:
+def _best(points: Table, which: frozenset[str]) -> tuple[str, float] | None:
     found = [(float(np.nan_to_num(row, nan=np.inf)), str(name)) for name, row in _pairs(points) if name in which]
     return min(found)[::-1] if found else None
 

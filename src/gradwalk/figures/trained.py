@@ -117,8 +117,6 @@ def constant_error(data: Dataset, task: str) -> float:
 
 def _known(found: Sequence[Result], loaded: Mapping[tuple[Any, ...], Dataset]) -> dict[Run, dict[str, Any]]:
     """Return of each run its settings, its width and its data, all that the table tells besides its results."""
-    from gradwalk.nets.initial import PEERS
-
     asked = {(data_key(result.run), result.run.task) for result in found}
     constant = {(key, task): constant_error(loaded[key], task) for key, task in asked}
     known: dict[Run, dict[str, Any]] = {}
@@ -127,7 +125,8 @@ def _known(found: Sequence[Result], loaded: Mapping[tuple[Any, ...], Dataset]) -
         widths = run.architecture(data).widths
         settings["params"] = _number(run.params)
         if run.gain is None:
-            settings["gain"] = np.nan if run.weights in PEERS else run.gains(widths).gain
+            gains = run.gains(widths)
+            settings["gain"] = np.nan if gains is None else gains.gain
         facts = {"data": data.name, "train_examples": len(data.train), "test_examples": len(data.test)}
         more = {"width": max(widths[1:-1]), "constant_error": constant[data_key(run), run.task]}
         known[run] = facts | settings | more

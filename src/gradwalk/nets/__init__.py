@@ -5,8 +5,10 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("gradwalk.nets needs PyTorch: pip install 'gradwalk[torch]'", name="torch") from error
 
+from gradwalk.nets.blueprint import Blueprint
 from gradwalk.nets.export import load_network, save_network, sequential
-from gradwalk.nets.initial import Gains, default_gains, initial_weights
+from gradwalk.nets.gains import Gains, default_gains
+from gradwalk.nets.initialisers import INITIALISERS, Initialiser, initial_layers
 from gradwalk.nets.losses import CrossEntropy, SquaredError
 from gradwalk.nets.memory import stack_bytes
 from gradwalk.nets.optimizers import OPTIMIZERS, Optimizer, Parameter, parse_optimizer
@@ -15,9 +17,12 @@ from gradwalk.nets.updates import Updater
 from gradwalk.nets.widths import autoencoder_widths, classifier_widths, parameter_count
 
 __all__ = [
+    "INITIALISERS",
     "OPTIMIZERS",
+    "Blueprint",
     "CrossEntropy",
     "Gains",
+    "Initialiser",
     "Optimizer",
     "Parameter",
     "SquaredError",
@@ -26,7 +31,7 @@ __all__ = [
     "autoencoder_widths",
     "classifier_widths",
     "default_gains",
-    "initial_weights",
+    "initial_layers",
     "load_network",
     "parameter_count",
     "parse_optimizer",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradwalk.data import title
-from gradwalk.figures.initialisers import ACTIVATIONS, PEERS, WALKS, Contest, contests, lower_from, told
+from gradwalk.figures.initialisers import ACTIVATIONS, COMPARED, Contest, contests, lower_from, told
 from gradwalk.figures.table import Table
 from gradwalk.report.extent import LEAST_EXAMPLES, MNIST, Extent
 from gradwalk.report.finding import Finding, Tables, graded, judged, not_run
@@ -29,7 +29,7 @@ def walk_is_lower_when_deep(tables: Tables) -> Finding:
 
 def _lacking(table: Table) -> str | None:
     """Why the table says nothing about the claim, None where it does."""
-    found, missing = Extent.of(table), set(WALKS | PEERS) - set(table["weights"].tolist())
+    found, missing = Extent.of(table), set(COMPARED) - set(table["weights"].tolist())
     if found.data != MNIST:
         return f"trained on {title(found.data)}, not on {title(MNIST)}"
     if found.examples < LEAST_EXAMPLES:

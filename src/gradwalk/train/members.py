@@ -4,12 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import torch
-
 from gradwalk.data import Dataset
-from gradwalk.nets.initial import PEERS, initial_weights
-from gradwalk.nets.peers import Layer, peer_layers
+from gradwalk.nets.blueprint import Layer
 from gradwalk.train.checkpoint import checkpoint_path, load_state
 from gradwalk.train.run import Run
 from gradwalk.train.state import State
@@ -44,14 +40,4 @@ def member(place: int, run: Run, data: Dataset, folder: Path | None = None, devi
     if path is not None and path.exists():
         state = load_state(path, identity, device)
         return Member(place, run, identity, state, zip(state.weights, state.biases, strict=True))
-    return Member(place, run, identity, State([], []), _initial_layers(run, data, device))
-
-
-def _initial_layers(run: Run, data: Dataset, device: str) -> Iterator[Layer]:
-    """Return an iterator over the initial layers; gains are solved for before the first one is drawn."""
-    widths, activations = run.architecture(data)
-    if run.weights in PEERS:
-        seen = torch.tensor(data.train.inputs(np.arange(min(run.batch, len(data.train)))))
-        return peer_layers(run.weights, widths, activations, run.seed, seen, device)
-    weights = initial_weights(widths, run.gains(widths), run.seed, run.weights, device)
-    return ((weight, weight.new_zeros(weight.shape[1])) for weight in weights)
+    return Member(place, run, identity, State([], []), run.initial_layers(data, device))

@@ -1,16 +1,22 @@
-"""A run: one optimization, by all that determines its result."""
+"""A run: one optimization, given by everything that determines its result."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
+import numpy as np
+import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from gradwalk import activations, checks
+from gradwalk.activations import Array
 from gradwalk.data import DATASETS, Dataset, Scaling
-from gradwalk.nets.initial import PEERS, SCHEMES, Gains, default_gains
+from gradwalk.nets.blueprint import Layer
+from gradwalk.nets.gains import Gains, default_gains
+from gradwalk.nets.initialisers import INITIALISERS, Initialiser, initial_layers
 from gradwalk.nets.optimizers import parse_optimizer
 from gradwalk.nets.widths import autoencoder_widths, classifier_widths
 from gradwalk.train.rates import depth_rates
@@ -29,12 +35,14 @@ class Architecture(NamedTuple):
 class Run(BaseModel):
     """One network, its data and how it is trained.
 
-    weights: "gaussian" or "orthogonal", scaled by the gain; or one of `PEERS`, which take no gain. width: of all hidden
-    layers; where it is given, `params`, the parameter limit of the paper's rule, is None.
-    gain: of all layers that read an activation, the unbiased one where it is None. gain_in: of the first layer (g_1).
-    gain_out: of the last (g_D), `gain` where it is None. deepest: D_max of the schedule of learning rates.
-    bias_rate: the biases' learning rate is this times the weights'; 0 freezes them. clip: the greatest norm of the
-    gradient of all parameters together; longer ones are shortened to it.
+    weights: the name of an initialiser; "gaussian" and "orthogonal" weights are scaled by the gains, others have a
+    scale of their own and take no gain. width: of all hidden layers; if it is given, `params`, the parameter limit of
+    the paper's rule, is None. gain: of all layers that read an activation; None for the unbiased gain. gain_in: of the
+    first layer (g_1). gain_out: of the last layer (g_D); None for `gain`. deepest: D_max of the learning rates over
+    depth. bias_rate: the learning rate of the biases relative to that of the weights; 0 freezes them. optimizer:
+    its name, with parameters in parentheses as in "adam(beta2=0.99)". weight_decay: as in torch.optim, an L2 term of
+    the gradient, or decoupled for "adamw". decay: factor of all learning rates after each epoch. clip: the largest norm
+    of the gradient of all parameters together; longer gradients are scaled down to it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -70,16 +78,17 @@ class Run(BaseModel):
     def _width_or_params(cls, given: dict[str, Any]) -> dict[str, Any]:
         if given.get("width") is None:
             if given.get("params", 0) is None:
-                raise ValueError("params must be a number where no width is given, got params=None")
+                raise ValueError("params must be a number if no width is given, got params=None")
             return given
         if given.get("params") is not None:
             raise ValueError(
-                f"width takes the place of params, and only one of them can be given, got width={given['width']!r} and "
+                f"only one of width and params can be given, got width={given['width']!r} and "
                 f"params={given['params']!r}"
             )
         if given.get("task") == "reconstruct":
             raise ValueError(
-                f"width is for task='classify'; an auto-encoder's follow from params, got width={given['width']!r}"
+                "width must be None for task='reconstruct', whose widths follow from params, "
+                f"got width={given['width']!r}"
             )
         return given | {"params": None}
 
@@ -91,7 +100,7 @@ class Run(BaseModel):
     @field_validator("weights")
     @classmethod
     def _known_weights(cls, name: str) -> str:
-        return checks.one_of("run", "weights", name, SCHEMES)
+        return INITIALISERS.find(name, "run").name
 
     @field_validator("optimizer")
     @classmethod
@@ -110,17 +119,23 @@ class Run(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _gains_for_walks_alone(self) -> Run:
-        for name in ("gain", "gain_in", "gain_out"):
+    def _gains_only_where_taken(self) -> Run:
+        for name in () if self.initialiser.takes_gain else ("gain", "gain_in", "gain_out"):
             value = getattr(self, name)
-            if self.weights in PEERS and value != Run.model_fields[name].default:
+            if value != Run.model_fields[name].default:
                 raise ValueError(
-                    f"{name} is not for weights={self.weights!r}, which have a scale of their own, got {name}={value}"
+                    f"{name} cannot be set for weights={self.weights!r}, which have a scale of their own, "
+                    f"got {name}={value}"
                 )
         return self
 
+    @property
+    def initialiser(self) -> Initialiser:
+        """The initialiser that draws the weights."""
+        return INITIALISERS.find(self.weights, "run")
+
     def architecture(self, data: Dataset) -> Architecture:
-        """Return the widths and activations: of the given width, or by the paper's rule for the parameter limit."""
+        """Return widths and activations: of the given width, or by the paper's rule for the parameter limit."""
         inputs = data.train.width
         if self.task == "classify":
             widths = self._classifier_widths(inputs, data.classes)
@@ -137,19 +152,27 @@ class Run(BaseModel):
         assert self.params is not None
         return classifier_widths(inputs, classes, self.depth, self.params)
 
-    def gains(self, widths: tuple[int, ...]) -> Gains:
-        """Return g_1, g and g_D, the unbiased gain where none is given; the weights of `PEERS` have none."""
-        if self.weights in PEERS:
-            raise ValueError(f"run: weights={self.weights!r} have a scale of their own and no gain")
-        unbiased = default_gains(activations.activation(self.activation), widths, self.weights, self.gain)
-        return Gains(self.gain_in, unbiased.gain, self.gain_out or unbiased.gain)
+    def gains(self, widths: tuple[int, ...]) -> Gains | None:
+        """Return the gains of the layers, unbiased where none is given; None for weights with a scale of their own."""
+        walk = self.initialiser.walk
+        if walk is None:
+            return None
+        defaults = default_gains(activations.activation(self.activation), widths, walk, self.gain)
+        return Gains(self.gain_in, defaults.gain, self.gain_out or defaults.gain)
 
-    def rates(self) -> Any:
+    def initial_layers(self, data: Dataset, device: str = "cpu") -> Iterator[Layer]:
+        """Return an iterator over the initial weights and biases of each layer; gains are solved for at once."""
+        widths, activations = self.architecture(data)
+        inputs = torch.tensor(data.train.inputs(np.arange(min(self.batch, len(data.train)))))
+        gains = self.gains(widths)
+        return initial_layers(self.weights, widths, activations, self.seed, gains=gains, inputs=inputs, device=device)
+
+    def rates(self) -> Array:
         """Return the learning rate of each layer in the first epoch, input first."""
         return depth_rates(self.depth, self.rate_in, self.rate_out, self.deepest)
 
     def identity(self, data: Dataset) -> str:
-        """Return a digest of all that determines the result, the data's content included."""
+        """Return a digest of everything that determines the result, including the content of the data."""
         facts = self.model_dump() | {"data": data.digest}
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:20]
 
@@ -162,7 +185,7 @@ class Run(BaseModel):
 
 
 def checked_run(where: str, **settings: Any) -> Run:
-    """Return the run of these settings, or say in one sentence which of them is wrong.
+    """Return the run of these settings, or raise a ValueError that names the invalid one.
 
     >>> checked_run("train", depth=1)
     Traceback (most recent call last):
@@ -175,10 +198,7 @@ def checked_run(where: str, **settings: Any) -> Run:
 
 
 def sentence(error: ValidationError) -> str:
-    """Return what is wrong with the first bad key, as one sentence with the key's name.
-
-    Our own checks say it whole; pydantic's begin with "Input should".
-    """
+    """Return one sentence about the first invalid key; pydantic's own messages begin with "Input should"."""
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
@@ -187,5 +207,5 @@ def sentence(error: ValidationError) -> str:
         return f"{key} is missing"
     if first["type"] == "value_error":
         return str(first["ctx"]["error"]).removeprefix("run: ")
-    said = first["msg"].removeprefix("Input should ")
-    return f"{key} must {said}, got {key}={first['input']!r}"
+    requirement = first["msg"].removeprefix("Input should ")
+    return f"{key} must {requirement}, got {key}={first['input']!r}"

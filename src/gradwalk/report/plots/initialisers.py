@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradwalk.figures.error_axis import Levels, levels
-from gradwalk.figures.initialisers import ACTIVATIONS, CHANCE, MOST, TITLES, WALKS, activations, medians, reach, shift
+from gradwalk.figures.initialisers import ACTIVATIONS, CHANCE, MOST, activations, medians, reach, shift, titles, walks
 from gradwalk.figures.outcomes import finished, select, unique
 from gradwalk.figures.table import Table
 from gradwalk.report.plots.frame import (
@@ -28,8 +28,7 @@ from gradwalk.report.plots.frame import (
     panel,
 )
 
-_COLOURS = dict(zip(TITLES, (RED, BLUE, MUTED, INK, PURPLE, ORANGE, GREEN), strict=True))
-_SYMBOLS = dict(zip(TITLES, SYMBOLS, strict=False))
+_COLOURS = (RED, BLUE, MUTED, INK, PURPLE, ORANGE, GREEN)
 
 
 def panels(table: Table) -> list[Panel]:
@@ -46,17 +45,17 @@ def panels(table: Table) -> list[Panel]:
 
 def _traces(name: str, shown: Table, points: Table, lines: Levels) -> list[Trace]:
     found = []
-    for weights in TITLES:
-        same, ours = points.where(activation=name, weights=weights), weights in WALKS
+    for place, (weights, title) in enumerate(titles().items()):
+        same, ours = points.where(activation=name, weights=weights), weights in walks()
         runs = shown.where(activation=name, weights=weights)
         if not len(same["depth"]):
             continue
         heights = lines.heights(same["loss"])
-        look: dict[str, Any] = {"mode": "lines+markers", "name": TITLES[weights], "width": 2 if ours else 1}
-        look |= {"dash": "solid" if ours else "dash", "marker": {"symbol": _SYMBOLS[weights], "size": 8}}
+        look: dict[str, Any] = {"mode": "lines+markers", "name": title, "width": 2 if ours else 1}
+        look |= {"dash": "solid" if ours else "dash", "marker": {"symbol": SYMBOLS[place % len(SYMBOLS)], "size": 8}}
         look |= {"text": [_told(runs, same, row) for row in range(len(heights))]}
         look |= {"hovertemplate": "%{text}<extra></extra>", "error_y": _bars(same, heights)}
-        found.append(line(same["depth"] * shift(weights), heights, _COLOURS[weights], **look))
+        found.append(line(same["depth"] * shift(weights), heights, _COLOURS[place % len(_COLOURS)], **look))
     return found
 
 
@@ -71,7 +70,7 @@ def _told(runs: Table, points: Table, row: int) -> str:
     depth, rate = points["depth"][row], points["rate"][row]
     same = select(runs, (runs["depth"] == depth) & (runs["rate_in"] == rate))
     gain = "" if np.isnan(same["gain"][0]) else f", g = {same['gain'][0]:.4g}"
-    title = TITLES[str(same["weights"][0])]
+    title = titles()[str(same["weights"][0])]
     head = f"{same['activation'][0]}, {title}{gain}<br>D = {depth:.0f}, N = {same['width'][0]:.0f}, rate {rate:g}"
     return "<br>".join([head, *(_seed(same, each) for each in range(len(same["seed"])))])
 
