@@ -210,6 +210,18 @@ class TestStack:
         assert torch.equal(self.steps(full)[:, 3], self.steps(alone)[:, 0])
         assert all(torch.equal(a[3], b[0]) for a, b in zip(full.weights, alone.weights, strict=True))
 
+    @pytest.mark.parametrize("depth", [5, 150])
+    def test_the_norm_of_its_gradient_is_bit_for_bit_the_same_alone_and_in_a_stack(self, depth):
+        widths, names = (12, *[6] * (depth - 1), 4), ["tanh"] * (depth - 1) + ["linear"]
+        full = random_stack(widths, names, 8, nets.CrossEntropy())
+        norms = []
+        for networks in (range(8), *([k] for k in range(8))):
+            stack = copy.deepcopy(full)
+            stack.keep(list(networks))
+            stack.gradient(*minibatch(widths, stack.loss))
+            norms.append(stack.gradient_norm())
+        assert torch.equal(torch.cat(norms[1:]), norms[0])
+
     def test_a_network_that_is_not_finite_does_not_disturb_the_others(self):
         clean = random_stack(self.widths, self.names, 3, nets.CrossEntropy())
         spoilt = copy.deepcopy(clean)

@@ -1,12 +1,19 @@
 """Optimizers: they agree with torch.optim, keep their state over interruptions, and are found by their names."""
 
+import re
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import torch
+from helpers.interrupt import InterruptAt
 from torch import nn
 
 from gradwalk import data, nets
-from gradwalk.train import Run, loop, train
+from gradwalk.nets import OPTIMIZERS, Optimizer, parse_optimizer
+from gradwalk.sweep import Spec, Store, run_sweep
+from gradwalk.train import Outcome, Run, checked_run, loop, train
+from gradwalk.train.checkpoint import load_state
 
 EXAMPLES, BATCH, EPOCHS = 250, 50, 10  # 50 steps
 COMMON = {"data": "digits", "examples": EXAMPLES, "batch": BATCH, "depth": 5, "width": 13, "gain": 1.3}
@@ -156,6 +163,22 @@ def test_the_state_of_another_optimizer_is_refused(digits) -> None:
     updater = nets.Updater(stack, parse_optimizer("adam"), [0.0], [1.0])
     with pytest.raises(ValueError, match=r"the state of adam must hold mean, square, got velocity"):
         updater.load(0, {"velocity": []})
+
+
+@pytest.mark.parametrize("optimizer", BUILT_IN)
+def test_the_predicted_memory_counts_state_and_scratch(optimizer: str) -> None:
+    widths, names, networks = (20, 30, 9, 4), ("tanh", "tanh", "linear"), 3
+    method = parse_optimizer(optimizer)
+    layers = (
+        [[weight] * networks, [bias] * networks] for weight, bias in nets.initial_layers("xavier", widths, names, 0)
+    )
+    stack = nets.Stack(layers, names, nets.CrossEntropy())
+    updater = nets.Updater(stack, method, [0.0] * networks, [1.0] * networks)
+    state = sum(tensor.nbytes for k in range(networks) for slot in updater.slots(k).values() for tensor in slot)
+    scratch = 0 if optimizer == "sgd" else 4 * networks * 20 * 30  # of the largest layer
+    more = nets.stack_bytes(widths, names, networks, 10, optimizer) - nets.stack_bytes(widths, names, networks, 10)
+    assert more == state + scratch
+    assert state == len(method.slots) * 4 * networks * nets.parameter_count(widths)
 
 
 # Names

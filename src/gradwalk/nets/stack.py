@@ -78,7 +78,8 @@ class Stack:
     def gradient_norm(self) -> torch.Tensor:
         """Return the norm of each network's whole gradient, biases included."""
         torch.linalg.vector_norm(self.flat_bias_gradients, dim=1, out=self._norms[-1])
-        norms: torch.Tensor = torch.linalg.vector_norm(self._norms, dim=0)
+        by_network = self._norms.T.contiguous()  # summed along a row, in the same order for one network as for many
+        norms: torch.Tensor = torch.linalg.vector_norm(by_network, dim=1)
         return norms
 
     def keep(self, networks: Sequence[int]) -> None:
