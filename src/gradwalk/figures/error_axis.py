@@ -1,6 +1,6 @@
-"""The log10 axis of errors: a marked line below for runs without a mistake, and one above for those that diverged.
+"""The logarithmic axis of errors, with a line below for runs without a mistake and one above for those that diverged.
 
-Neither has a place on a logarithmic axis, and neither may be left out of the picture.
+Neither has a place on a logarithmic axis, and neither may be missing from the picture.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from gradwalk.activations import Array
-from gradwalk.figures import GREY
+from gradwalk.figures.drawing import GREY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
-_APART = 2.0  # the factor between the highest error and the line of the diverged runs
+_APART = 2.0  # the factor between the largest error and the line of the diverged runs
 
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
 class Levels:
-    """Where the lines lie: at half a mistake, and above all errors; None where no run lies there.
+    """The heights of the two lines: half a mistake, and above all errors; None where no run lies there.
 
-    most: the largest error that is worth a place of its own; larger ones lie on the line of the diverged runs.
+    most: the largest error that is shown as such; larger ones lie on the line of the diverged runs.
     """
 
     floor: float | None
@@ -35,21 +35,21 @@ class Levels:
     most: float = np.inf
 
     def heights(self, errors: Array) -> Array:
-        """Return the errors where an axis can show them: 0 at the floor, NaN (a diverged run) at the ceiling."""
+        """Return where the axis shows each error: 0 at the floor, NaN (a diverged run) at the ceiling."""
         placed = np.where(errors == 0, _height(self.floor), errors)
         return np.where(np.isnan(errors) | (errors > self.most), _height(self.ceiling), placed)
 
     @property
     def names(self) -> tuple[tuple[float | None, str], ...]:
-        """Each line and what stands beside it."""
+        """Each line's height and its label."""
         above = "diverged" if np.isinf(self.most) else f"diverged,\nor > {self.most:g}"
         return (self.floor, "0 mistakes"), (self.ceiling, above)
 
 
 def levels(errors: Array, examples: float | None, most: float = np.inf) -> Levels:
-    """Return the lines that these errors need, NaN for a diverged run.
+    """Return the lines that these errors need, where NaN is a diverged run.
 
-    examples: how many a share of mistakes is of; None for an error that is no share.
+    examples: the number of examples that a share of mistakes refers to; None for an error that is not a share.
 
     >>> levels(np.array([0.1, 0.0, np.nan]), examples=1000)
     Levels(floor=0.0005, ceiling=2.0, most=inf)
@@ -64,7 +64,7 @@ def levels(errors: Array, examples: float | None, most: float = np.inf) -> Level
 
 
 def mark(panel: Axes, lines: Levels, named: bool = True) -> None:
-    """Make the panel's upright axis one of log10, and draw the lines on it, with their names to the right of it."""
+    """Make the panel's vertical axis logarithmic and draw the lines, with their labels on the right if `named`."""
     panel.set_yscale("log")
     for level, name in lines.names:
         if level is None:
@@ -75,13 +75,13 @@ def mark(panel: Axes, lines: Levels, named: bool = True) -> None:
 
 
 def mark_constant(panel: Axes, error: float, name: str = "constant answer") -> None:
-    """Draw the error of the best answer that is the same for all examples: above it nothing was learned."""
+    """Draw a line at the error of the best constant answer: above it nothing was learned."""
     panel.axhline(error, color=GREY, linestyle="--", linewidth=1, zorder=0)
     _name(panel, name, error)
 
 
 def epoch_axis(panel: Axes) -> None:
-    """Make the panel's level axis one of epochs, which are whole."""
+    """Make the panel's horizontal axis one of epochs, with integer ticks."""
     from matplotlib.ticker import MaxNLocator
 
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -89,7 +89,7 @@ def epoch_axis(panel: Axes) -> None:
 
 
 def depth_axis(panel: Axes, depths: Sequence[float]) -> None:
-    """Make the panel's level axis one of log2 of the depth, with these depths named."""
+    """Make the panel's horizontal axis log2 of the depth, with ticks at these depths."""
     panel.set_xscale("log", base=2)
     panel.set_xticks(depths, labels=[f"{depth:.0f}" for depth in depths])
     panel.set_xticks([], minor=True)
@@ -97,7 +97,7 @@ def depth_axis(panel: Axes, depths: Sequence[float]) -> None:
 
 
 def shades(values: Iterable[Value]) -> dict[Value, str]:
-    """Return a colour for each value, from dark to light in their order: viridis, which colour-blind readers can order.
+    """Return one colour per value, from dark to light in ascending order (viridis, safe for colour-blind readers).
 
     >>> list(shades([8, 4, 8]))
     [4, 8]
@@ -106,12 +106,12 @@ def shades(values: Iterable[Value]) -> dict[Value, str]:
     from matplotlib.colors import to_hex
 
     order = _ordered(values)
-    places = np.linspace(0.0, 0.88, len(order)) if len(order) > 1 else [0.3]  # the last tenth is too light on white
+    places = np.linspace(0.0, 0.88, len(order)) if len(order) > 1 else [0.3]  # the lightest tenth is invisible on white
     return {value: to_hex(colormaps["viridis"](place)) for value, place in zip(order, places, strict=True)}
 
 
 def markers(values: Iterable[Value]) -> dict[Value, str]:
-    """Return a marker for each value, in their order; past ten values they come round again."""
+    """Return one marker per value, in ascending order; they repeat after ten values."""
     return {value: MARKERS[place % len(MARKERS)] for place, value in enumerate(_ordered(values))}
 
 

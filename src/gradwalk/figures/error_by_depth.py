@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradwalk.figures import canvas
+from gradwalk.figures.drawing import canvas
 from gradwalk.figures.error_axis import Levels, depth_axis, levels, mark, mark_constant
 from gradwalk.figures.outcomes import (
     NEAR_ZERO,
     Line,
+    Schedule,
     averages,
+    constant_error,
     dependable,
     example_count,
     factor,
     finished,
-    groups,
     least,
+    listed,
     overview,
+    partly_diverged,
     percent,
     ratio,
     schedule,
-    schedule_lines,
-    select,
     unique,
 )
 from gradwalk.figures.rate_marks import RateMarks
@@ -31,94 +34,112 @@ from gradwalk.figures.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Picture
+    from pandas import DataFrame
 
-_MOST = 10.0  # mean squared error: ten times what a network that always answers with the mean has, and of no interest
-_DODGE = 0.05  # in octaves, between neighbouring lambda_out, so that points of one depth can be told apart
+    from gradwalk.figures.interactive.frame import Panel
+
+MOST = 10.0  # a mean squared error ten times that of a constant answer; larger ones are drawn with the diverged runs
+OCTAVES = 0.05  # between the points of neighbouring lambda_out at one depth, to keep them apart
 
 
-def draw(table: Table, title: str) -> Figure:
-    """Return the panel: a point for each depth and pair of rates, the mean over g; hollow where some g diverged."""
-    shown = finished(table)
-    points, examples = averages(shown), example_count(shown)
+@dataclass(frozen=True)
+class DepthErrors:
+    """The least errors by depth, and what follows from them; NaN where every run diverged.
+
+    errors: the least mean over g, of those without a diverged member. run_errors: the best single run. schedule: the
+    least errors of the greatest depth with equal and with unequal learning rates.
+    """
+
+    errors: dict[int, float]
+    run_errors: dict[int, float]
+    schedule: Schedule
+    examples: float | None
+
+    @property
+    def deepest(self) -> int:
+        """The greatest depth."""
+        return max(self.errors)
+
+    @property
+    def best_depth(self) -> int | None:
+        """The depth of least error, None if every run diverged."""
+        ranked = sorted((error, depth) for depth, error in self.errors.items() if not np.isnan(error))
+        return ranked[0][1] if ranked else None
+
+    @property
+    def near_zero(self) -> float:
+        """The share of depths at which some run makes at most 1 % mistakes."""
+        return float(np.mean([error <= NEAR_ZERO for error in self.run_errors.values()]))
+
+    def ratio(self, above: int, below: int | None) -> float:
+        """Return by what factor the error of one depth exceeds that of another; NaN if one of them was not run."""
+        errors = [self.errors.get(depth, np.nan) for depth in (above, -1 if below is None else below)]
+        return ratio(errors[0], errors[1], self.examples)
+
+
+def errors_by_depth(table: Table) -> DepthErrors:
+    """Return the least errors of each depth."""
+    runs = finished(table)
+    points, examples = averages(runs), example_count(runs)
+    deepest = points[points["depth"] == points["depth"].max()]
+    return DepthErrors(
+        errors={int(depth): least(dependable(members)) for depth, members in points.groupby("depth")},
+        run_errors={int(depth): least(members) for depth, members in runs.groupby("depth")},
+        schedule=schedule(dependable(deepest), examples),
+        examples=examples,
+    )
+
+
+def draw(table: Table, title: str) -> Picture:
+    """Return the panel: one point per depth and pair of rates, the mean over g; hollow where some g diverged."""
+    runs = finished(table)
+    points, examples = averages(runs), example_count(runs)
     figure, panels = canvas(1, 1, (8.0, 4.8))
     panel, marks = panels[0, 0], RateMarks(points)
-    lines = levels(points["train_error"], examples, np.inf if examples else _MOST)
+    lines = levels(points["train_error"].to_numpy(), examples, np.inf if examples else MOST)
     mark(panel, lines)
-    mark_constant(panel, float(shown["constant_error"][0]))
+    mark_constant(panel, constant_error(runs))
     _draw_points(panel, points, marks, lines)
     depth_axis(panel, unique(points["depth"]))
     panel.set_ylabel("training error (share of examples)" if examples else "training error (mean squared error)")
-    panel.set_title(f"{title}, mean over g = {', '.join(f'{g:g}' for g in unique(shown['gain']))}", fontsize=10)
-    partly = (points["diverged"] > 0) & (points["diverged"] < points["runs"])
+    panel.set_title(f"{title}, mean over g = {listed(runs['gain'])}", fontsize=10)
     hollow = ("hollow: some\ng diverged", {"marker": "o", "markerfacecolor": "none"})
-    marks.legends(figure, *([hollow] if partly.any() else []))
+    marks.legends(figure, *([hollow] if partly_diverged(points).any() else []))
     return figure
 
 
-def claims(table: Table) -> dict[str, float]:
-    """Return the numbers that bear on C7, C8, C10, C11 and C12, by name; NaN where there is no such run.
-
-    A depth D gives D_error, its least mean over g (of those without a diverged member), and D_run_error, its best
-    single run. best_depth has the least D_error; deepest_ratio and second_ratio are by how much the greatest depth, and
-    the second best, exceed it. equal_rates, unequal_rates and schedule_ratio compare the greatest depth's best errors
-    with lambda_in = lambda_out and without. near_zero is the share of depths that get to at most 1 % mistakes.
-    """
-    shown = finished(table)
-    examples, points = example_count(shown), averages(shown)
-    found: dict[str, float] = {}
-    errors: dict[float, float] = {}
-    for (depth,), members in groups(points, "depth"):
-        errors[depth] = least(dependable(members))
-        alone = least(select(shown, shown["depth"] == depth))
-        found |= {f"{depth:.0f}_error": errors[depth], f"{depth:.0f}_run_error": alone}
-    ranked = sorted((error, depth) for depth, error in errors.items() if not np.isnan(error))
-    deepest = max(errors)
-    found |= {"best_depth": np.nan, "second_ratio": np.nan, "deepest_ratio": np.nan}
-    if ranked:
-        found |= {"best_depth": ranked[0][1], "deepest_ratio": ratio(errors[deepest], ranked[0][0], examples)}
-    if len(ranked) > 1:
-        found |= {"second_ratio": ratio(ranked[1][0], ranked[0][0], examples)}
-    found |= schedule(dependable(select(points, points["depth"] == deepest)), examples)
-    if examples:
-        runs = np.array([found[f"{depth:.0f}_run_error"] for depth in errors])
-        found["near_zero"] = float((runs <= NEAR_ZERO).mean())
-    return found
-
-
-def depth_ratio(table: Table, above: float, below: float) -> float:
-    """Return by what factor the least error of one depth exceeds that of another."""
-    found = claims(table)
-    errors = [found.get(f"{depth:.0f}_error", np.nan) for depth in (above, below)]
-    return ratio(errors[0], errors[1], example_count(table))
-
-
 def summary(table: Table, paper: str) -> list[Line]:
-    """Return the numbers that matter: the least error of each depth, the best depth, and what the schedule does."""
-    found, examples = claims(table), example_count(table)
-    depths = unique(finished(table)["depth"])
-    lines = overview(table, paper)
-    for depth in depths:
-        lines.append((f"D = {depth:.0f}: least mean over g", percent(found[f"{depth:.0f}_error"], examples)))
-        lines.append((f"D = {depth:.0f}: best single run", percent(found[f"{depth:.0f}_run_error"], examples)))
-    deepest = f"D = {depths[-1]:.0f}"
-    lines.append(("best depth", f"{found['best_depth']:.0f}"))
-    lines.append((f"error of {deepest} over the best depth's", factor(found["deepest_ratio"])))
-    return lines + schedule_lines(found, examples, f"{deepest}: ")
+    """Return the least errors of each depth, the best depth, and what the schedule of learning rates is worth."""
+    found = errors_by_depth(table)
+    lines = overview(table.frame, paper)
+    for depth, error in found.errors.items():
+        lines.append((f"D = {depth}: least mean over g", percent(error, found.examples)))
+        lines.append((f"D = {depth}: best single run", percent(found.run_errors[depth], found.examples)))
+    deepest, best = found.deepest, found.best_depth
+    lines.append(("best depth", "none" if best is None else f"{best}"))
+    lines.append((f"error of D = {deepest} over the best depth's", factor(found.ratio(deepest, best))))
+    return lines + found.schedule.lines(f"D = {deepest}: ")
 
 
-def _draw_points(panel: Axes, points: Table, marks: RateMarks, lines: Levels) -> None:
-    shift = _shifts(unique(points["rate_out"]))
-    for (rate_in, rate_out), same in groups(points, "rate_in", "rate_out"):
-        look, x = marks.look(rate_in, rate_out), same["depth"] * 2 ** shift[rate_out]
-        heights = lines.heights(same["train_error"])
+def panels(table: Table) -> list[Panel]:
+    """Return the panel for the page."""
+    from gradwalk.figures.interactive import errors_by_depth
+
+    return errors_by_depth.panels(table)
+
+
+def shifts(rates: Sequence[float]) -> dict[float, float]:
+    """Return the factors by which the points of each lambda_out are moved beside their depth."""
+    middle = (len(rates) - 1) / 2
+    return {rate: 2 ** (OCTAVES * (place - middle)) for place, rate in enumerate(rates)}
+
+
+def _draw_points(panel: Axes, points: DataFrame, marks: RateMarks, lines: Levels) -> None:
+    shift = shifts(unique(points["rate_out"]))
+    for (rate_in, rate_out), same in points.groupby(["rate_in", "rate_out"]):
+        look, x = marks.look(rate_in, rate_out), same["depth"].to_numpy() * shift[rate_out]
+        heights, partly = lines.heights(same["train_error"].to_numpy()), partly_diverged(same).to_numpy()
         panel.plot(x, heights, color=look["color"], linewidth=0.6, alpha=0.5)
-        partly = (same["diverged"] > 0) & (same["diverged"] < same["runs"])
         for chosen, face in ((~partly, look["color"]), (partly, "none")):
             panel.plot(x[chosen], heights[chosen], linestyle="none", markerfacecolor=face, alpha=0.85, **look)
-
-
-def _shifts(rates: Any) -> dict[float, float]:
-    """The octaves by which the points of each lambda_out stand beside their depth."""
-    middle = (len(rates) - 1) / 2
-    return {rate: _DODGE * (place - middle) for place, rate in enumerate(rates)}

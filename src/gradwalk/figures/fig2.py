@@ -1,6 +1,6 @@
 """Figure 2: the best gain against width, and the mean final log-norm against the gain, for linear, ReLU and tanh.
 
-Every point comes from simulation alone; the printed formulas and our exact gains are drawn against it.
+Every point is simulated; the printed formulas and the exact gains are drawn for comparison.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradwalk.activations import Array
-from gradwalk.figures import BLACK, BLUE, GREEN, GREY, RED, canvas, zero_line
+from gradwalk.figures.drawing import BLACK, BLUE, GREEN, GREY, RED, canvas, zero_line
+from gradwalk.figures.figure import SimulatedFigure
+from gradwalk.figures.outcomes import Line
 from gradwalk.figures.table import Table
 from gradwalk.gains import gain, solve_gain
 from gradwalk.progress import progress
@@ -19,14 +21,16 @@ from gradwalk.simulation import simulate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Picture
+
+    from gradwalk.figures.interactive.frame import Panel
 
 TITLES = {"linear": "linear", "relu": "ReLU", "tanh": "tanh"}
 WIDTHS = (10, 13, 18, 24, 33, 45, 60, 80, 110, 150, 200, 270, 370, 500)
 RANGES = {"linear": (0.98, 1.03), "relu": (1.39, 1.475), "tanh": (1.0, 1.3)}
 EQUATIONS = {"linear": "eq. 13", "relu": "eq. 18"}  # the paper prints none for tanh
 PAPERS_TANH = (1.1, 1.3)  # what the paper reads off its own figure
-SERVICEABLE = 1.0  # a mean log-norm within the dashed guide lines
+GUIDE = 1.0  # the mean log-norm at the dashed guide lines
 
 Row = tuple[Any, ...]
 _NAMES = ("panel", "activation", "width", "gain", "gain_error", "mean", "mean_error", "printed", "ours")
@@ -41,12 +45,12 @@ def compute(
     depth: int = 200,
     walks: tuple[int, int] = (200, 400),
 ) -> Table:
-    """Return both rows of panels: panel="best" has a gain for each width, panel="mean" a mean log-norm for each gain.
+    """Return both rows of panels: panel="best" has one gain per width, panel="mean" one mean log-norm per gain.
 
-    `walks` is how many networks a point has in the one and in the other. printed is the paper's formula, ours the
-    exact gain, or for tanh in the lower panel the solved one; each is NaN where there is none.
+    walks: the number of networks per point in the upper and in the lower row. printed is the paper's formula; ours the
+    exact gain, or for tanh in the lower row the solved one. Each is NaN where there is none.
     """
-    rng = np.random.default_rng(seed)  # every point gets random numbers of its own
+    rng = np.random.default_rng(seed)  # shared, so that no two points have the same random numbers
     rows: list[Row] = []
     with progress("Figure 2", len(TITLES) * (len(widths) + points)) as job:
         for name in TITLES:
@@ -54,14 +58,20 @@ def compute(
             mean = _mean(name, np.linspace(*RANGES[name], points), width, depth, walks[1], rng)
             for row in (*_counted(best, job.advance), *_counted(mean, job.advance)):
                 rows.append(row)
-    columns = {label: np.array(cells) for label, cells in zip(_NAMES, zip(*rows, strict=True), strict=True)}
-    return Table(
-        columns, {"width": width, "depth": depth, "walks_best": walks[0], "walks_mean": walks[1], "seed": seed}
-    )
+    facts = {"width": width, "depth": depth, "walks_best": walks[0], "walks_mean": walks[1], "seed": seed}
+    return Table.of([dict(zip(_NAMES, row, strict=True)) for row in rows], facts)
 
 
-def draw(table: Table) -> Figure:
-    """Return the 2 x 3 panels: best gain against width above, mean log-norm against gain below."""
+def usable_gains(table: Table, name: str) -> tuple[float, float]:
+    """Return the gains at which the mean log-norm crosses the guide lines, by linear interpolation; NaN outside."""
+    rows = table.where(panel="mean", activation=name)
+    rising = np.maximum.accumulate(rows["mean"])  # noise may exceed the difference between neighbours
+    low, high = np.interp([-GUIDE, GUIDE], rising, rows["gain"], left=np.nan, right=np.nan)
+    return float(low), float(high)
+
+
+def draw(table: Table) -> Picture:
+    """Return 2 x 3 panels: best gain against width above, mean log-norm against gain below."""
     figure, panels = canvas(2, 3, (10.5, 6.6))
     for (name, title), (upper, lower) in zip(TITLES.items(), panels.T, strict=True):
         _draw_best(upper, table.where(panel="best", activation=name), name)
@@ -72,31 +82,53 @@ def draw(table: Table) -> Figure:
     return figure
 
 
-def summary(table: Table) -> list[tuple[str, str]]:
-    """Return the numbers that matter: simulated against printed gains, tanh's range, and how wide each may err."""
-    return [*_distances(table), *_tanh_range(table), *_serviceable_ranges(table)]
+def summary(table: Table) -> list[Line]:
+    """Return how far simulated and printed gains are apart, tanh's range, and how wide the usable ranges are."""
+    return [*_distances(table), *_tanh_range(table), *_usable_ranges(table)]
 
 
-def serviceable(table: Table, name: str) -> tuple[float, float]:
-    """Return the gains at which the mean log-norm crosses -1 and 1, by straight lines between the points."""
-    rows = table.where(panel="mean", activation=name)
-    rising = np.maximum.accumulate(rows["mean"])  # the noise of neighbours may exceed what they differ by
-    low, high = np.interp([-SERVICEABLE, SERVICEABLE], rising, rows["gain"], left=np.nan, right=np.nan)
-    return float(low), float(high)
+def extent(table: Table) -> str:
+    """Return what was simulated."""
+    facts, widths = table.facts, len(table.where(panel="best", activation="linear").frame)
+    return (
+        f"{widths} widths with {facts['walks_best']:.0f} networks per point above, N = {facts['width']:.0f} with "
+        f"{facts['walks_mean']:.0f} networks per point below, D = {facts['depth']:.0f}"
+    )
+
+
+def panels(table: Table) -> list[Panel]:
+    """Return the upper row of panels for the page, then the lower one."""
+    from gradwalk.figures.interactive import gains
+
+    return gains.panels(table)
+
+
+FIGURE = SimulatedFigure(
+    name="fig2",
+    title="Figure 2",
+    caption="Above, the g at which the walk has no drift, against the width. Below, the mean log-norm against g: "
+    "between the dashed lines the gradient at the first layer is within a factor e of that at the last.",
+    in_paper=True,
+    compute=compute,
+    draw=draw,
+    summary=summary,
+    extent=extent,
+    panels=panels,
+)
 
 
 def _best(name: str, widths: Sequence[int], depth: int, walks: int, rng: np.random.Generator) -> Iterator[Row]:
     for n in widths:
-        found = solve_gain(name, n, depth, walks=walks, seed=int(rng.integers(2**32)), sampled=True)
+        best = solve_gain(name, n, depth, walks=walks, seed=int(rng.integers(2**32)), sampled=True)
         ours = gain(name, n) if name in EQUATIONS else np.nan
-        yield "best", name, float(n), found.value, found.standard_error, np.nan, np.nan, _printed(name, n), ours
+        yield "best", name, float(n), best.value, best.standard_error, np.nan, np.nan, _printed(name, n), ours
 
 
 def _mean(name: str, gains: Array, width: int, depth: int, walks: int, rng: np.random.Generator) -> Iterator[Row]:
     ours = solve_gain(name, width, depth).value
     for g in map(float, gains):
-        found = simulate(name, width, depth, gain=g, walks=walks, rng=rng, every=depth)
-        yield "mean", name, float(width), g, np.nan, found.mean, found.standard_error, _printed(name, width), ours
+        walked = simulate(name, width, depth, gain=g, walks=walks, rng=rng, every=depth)
+        yield "mean", name, float(width), g, np.nan, walked.mean, walked.standard_error, _printed(name, width), ours
 
 
 def _printed(name: str, width: int) -> float:
@@ -126,7 +158,7 @@ def _draw_best(panel: Axes, rows: Table, name: str) -> None:
 
 def _draw_mean(panel: Axes, rows: Table, name: str) -> None:
     zero_line(panel, GREEN)
-    for level in (-SERVICEABLE, SERVICEABLE):
+    for level in (-GUIDE, GUIDE):
         panel.axhline(level, color=GREEN, linestyle="--", linewidth=1)
     points: dict[str, Any] = {"color": BLACK, "fmt": "o-", "markersize": 3, "linewidth": 0.8}
     panel.errorbar(rows["gain"], rows["mean"], 2 * rows["mean_error"], **points)
@@ -138,7 +170,7 @@ def _draw_mean(panel: Axes, rows: Table, name: str) -> None:
 
 
 def _arrow(panel: Axes, g: float, label: str) -> None:
-    """Draw an arrow that comes up to the zero line at g, with the gain at its foot."""
+    """Draw an arrow up to the zero line at g, with the gain written at its foot."""
     look = {"arrowstyle": "-|>", "color": RED, "linewidth": 1.8, "shrinkB": 0}
     foot = (g, -0.62 * panel.get_ylim()[1])
     panel.annotate(
@@ -146,28 +178,24 @@ def _arrow(panel: Axes, g: float, label: str) -> None:
     )
 
 
-def _distances(table: Table) -> list[tuple[str, str]]:
+def _distances(table: Table) -> list[Line]:
     lines = []
     for name, equation in EQUATIONS.items():
         rows = table.where(panel="best", activation=name)
         for label, reference in ((equation, rows["printed"]), ("exact", rows["ours"])):
-            off = rows["gain"] - reference
-            sigmas = np.abs(off / rows["gain_error"])
-            lines.append(
-                (
-                    f"{TITLES[name]}: best g, farthest from {label}",
-                    f"{_at(np.abs(off), rows, '.4f')}; in s.e. {_at(sigmas, rows, '.1f')}",
-                )
-            )
+            distance = np.abs(rows["gain"] - reference)
+            errors = distance / rows["gain_error"]
+            words = f"{_largest(distance, rows, '.4f')}; in s.e. {_largest(errors, rows, '.1f')}"
+            lines.append((f"{TITLES[name]}: best g, farthest from {label}", words))
     return lines
 
 
-def _at(size: Array, rows: Table, digits: str) -> str:
-    worst = int(np.argmax(size))
-    return f"{size[worst]:{digits}} at N = {rows['width'][worst]:.0f}"
+def _largest(values: Array, rows: Table, digits: str) -> str:
+    place = int(np.argmax(values))
+    return f"{values[place]:{digits}} at N = {rows['width'][place]:.0f}"
 
 
-def _tanh_range(table: Table) -> list[tuple[str, str]]:
+def _tanh_range(table: Table) -> list[Line]:
     rows = table.where(panel="best", activation="tanh")
     low, high = PAPERS_TANH
     inside = rows["width"][(rows["gain"] >= low) & (rows["gain"] <= high)]
@@ -179,9 +207,9 @@ def _tanh_range(table: Table) -> list[tuple[str, str]]:
     ]
 
 
-def _serviceable_ranges(table: Table) -> list[tuple[str, str]]:
-    ranges = {name: serviceable(table, name) for name in TITLES}
+def _usable_ranges(table: Table) -> list[Line]:
+    ranges = {name: usable_gains(table, name) for name in TITLES}
     return [
-        (f"{TITLES[name]}: serviceable g, |mean| < 1", f"{low:.4f} to {high:.4f} ({100 * (high / low - 1):.1f} % wide)")
+        (f"{TITLES[name]}: g with |mean| < {GUIDE:g}", f"{low:.4f} to {high:.4f} ({100 * (high / low - 1):.1f} % wide)")
         for name, (low, high) in ranges.items()
     ]

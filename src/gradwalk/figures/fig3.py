@@ -5,52 +5,93 @@ Above, every run, whatever its learning rates; below, the least error over the l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradwalk.figures import GREY, canvas
+from gradwalk.figures.drawing import GREY, canvas
 from gradwalk.figures.error_axis import Levels, levels, mark, markers, shades
+from gradwalk.figures.figure import TrainedFigure
 from gradwalk.figures.outcomes import (
     NEAR_ZERO,
     Line,
     best,
     example_count,
     finished,
-    groups,
     least,
     overview,
     percent,
-    ratio,
-    select,
     unique,
 )
 from gradwalk.figures.table import Table
-from gradwalk.figures.trained import by_run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Picture
+    from pandas import DataFrame
+
+    from gradwalk.figures.interactive.frame import Panel
 
 Looks = dict[float, dict[str, Any]]
 
 TITLES = {"tanh": "tanh", "relu": "ReLU"}
 PAPERS_BEST = {"tanh": (1.1, 1.4), "relu": (1.4, 1.55)}  # what the paper reads off its own figure (C6)
+DODGE = 0.008  # in g, between the points of neighbouring depths, to keep them apart
 
-_DODGE = 0.008  # in g, between neighbouring depths, so that runs of one g can be told apart
-
-tabulate = by_run
+_ROUNDING = 1e-9  # of gains at the ends of a range
 
 
-def draw(table: Table) -> Figure:
-    """Return 2 panels a nonlinearity: all runs above, the minimum over the learning rates below."""
-    shown = finished(table)
-    names = _activations(shown)
+@dataclass(frozen=True)
+class BestGain:
+    """The best run of one depth: its g and its error, and the least error at g = 1; NaN where there is no such run."""
+
+    depth: int
+    gain: float
+    error: float
+    error_at_1: float
+
+
+@dataclass(frozen=True)
+class GainRange:
+    """The best runs of one activation by depth, and how they compare with the paper's range of g.
+
+    near_zero: the share of depths and g in the range at which some learning rate reaches at most 1 % mistakes, NaN if
+    no g lies in it.
+    """
+
+    low: float
+    high: float
+    depths: tuple[BestGain, ...]
+    near_zero: float
+
+    @property
+    def inside(self) -> int:
+        """The number of depths whose best g lies in the range."""
+        return sum(self.low - _ROUNDING <= best.gain <= self.high + _ROUNDING for best in self.depths)
+
+    @property
+    def share_inside(self) -> float:
+        """The share of depths whose best g lies in the range."""
+        return self.inside / len(self.depths)
+
+
+def gain_ranges(table: Table) -> dict[str, GainRange]:
+    """Return the best runs by activation, tanh and ReLU first; the range is NaN for an activation not in the paper."""
+    runs = finished(table)
+    return {name: _gain_range(name, runs[runs["activation"] == name]) for name in activations(runs)}
+
+
+def draw(table: Table) -> Picture:
+    """Return two panels per activation: all runs above, the minimum over the learning rates below."""
+    runs = finished(table)
+    names = activations(runs)
     figure, panels = canvas(2, len(names), (5.2 * len(names), 6.6), sharey=True, sharex="col")
-    lines, looks = levels(shown["train_error"], example_count(shown)), _looks(unique(shown["depth"]))
+    lines = levels(runs["train_error"].to_numpy(), example_count(runs))
+    looks = _looks(unique(runs["depth"]))
     for name, (upper, lower) in zip(names, panels.T, strict=True):
-        rows, last = shown.where(activation=name), name == names[-1]
+        rows, last = runs[runs["activation"] == name], name == names[-1]
         for panel in (upper, lower):
             mark(panel, lines, named=last)
         _draw_all(upper, rows, lines, looks)
@@ -63,76 +104,89 @@ def draw(table: Table) -> Figure:
     return figure
 
 
-def claims(table: Table) -> dict[str, float]:
-    """Return the numbers that bear on C6 and C12, by name; NaN where a run that is asked for is missing.
-
-    A nonlinearity `a` and a depth `D` give a_D_best_gain (the g of the run of least error), a_D_error (that error),
-    a_D_error_at_1 (the least error at g = 1) and a_D_ratio_at_1 (how many times larger that is). A nonlinearity gives
-    a_in_range, the share of depths whose best g lies where the paper finds it, and a_near_zero, the share of depths and
-    g in that range at which some learning rate gets to at most 1 % mistakes.
-    """
-    shown = finished(table)
-    found: dict[str, float] = {}
-    examples = example_count(shown)
-    for name in _activations(shown):
-        rows = shown.where(activation=name)
-        gains = []
-        for (depth,), members in groups(rows, "depth"):
-            winner, error = best(members), least(members)
-            at_1 = least(select(members, members["gain"] == 1.0))
-            gains.append(np.nan if winner is None else float(winner["gain"][0]))
-            key = f"{name}_{depth:.0f}"
-            found |= {f"{key}_best_gain": gains[-1], f"{key}_error": error}
-            found |= {f"{key}_error_at_1": at_1, f"{key}_ratio_at_1": ratio(at_1, error, examples)}
-        found |= _in_range(name, rows, np.array(gains))
-    return found
-
-
 def summary(table: Table) -> list[Line]:
-    """Return the numbers that matter: the best g and its error at each depth, and what g = 1 gives."""
-    found, examples = claims(table), example_count(table)
-    lines = overview(table, "MNIST, 60,000 examples, 4e6 parameters")
-    for name in _activations(table):
-        title, (low, high) = TITLES.get(name, name), PAPERS_BEST.get(name, (np.nan, np.nan))
-        for depth in unique(table.where(activation=name)["depth"]):
-            key = f"{name}_{depth:.0f}"
-            said = f"{found[f'{key}_best_gain']:g}: {percent(found[f'{key}_error'], examples)}"
-            lines.append((f"{title}, D = {depth:.0f}: best g", said))
-            at_1 = found[f"{key}_error_at_1"]
-            if not np.isnan(at_1):
-                lines.append((f"{title}, D = {depth:.0f}: at g = 1", percent(at_1, examples)))
+    """Return the best g and its error at each depth, and what g = 1 gives."""
+    examples = example_count(table.frame)
+    lines = overview(table.frame, "MNIST, 60,000 examples, 4e6 parameters")
+    for name, found in gain_ranges(table).items():
+        lines += _best_gain_lines(TITLES.get(name, name), found, examples)
         if name in PAPERS_BEST:
-            share, near = found[f"{name}_in_range"], found[f"{name}_near_zero"]
-            lines.append((f"{title}: best g in {low:g} to {high:g}", f"{100 * share:.0f} % of depths"))
-            what = f"{title}: at most {100 * NEAR_ZERO:g} % mistakes"
-            lines.append((what, f"{100 * near:.0f} % of depths and g in that range"))
+            lines += _range_lines(TITLES[name], found)
     return lines
 
 
-def _in_range(name: str, rows: Table, gains: Any) -> dict[str, float]:
+def panels(table: Table) -> list[Panel]:
+    """Return the panels for the page, all runs first."""
+    from gradwalk.figures.interactive import errors_by_gain
+
+    return errors_by_gain.panels(table)
+
+
+def activations(rows: DataFrame) -> list[str]:
+    """Return the activations, tanh and ReLU first, as the paper has them."""
+    order = list(TITLES)
+    return sorted(set(rows["activation"]), key=lambda name: (order.index(name) if name in order else len(order), name))
+
+
+FIGURE = TrainedFigure(
+    name="fig3",
+    title="Figure 3",
+    caption="Training error on MNIST against g, coloured by depth; all networks have the same number of parameters.",
+    in_paper=True,
+    draw=draw,
+    summary=summary,
+    panels=panels,
+)
+
+
+def _gain_range(name: str, rows: DataFrame) -> GainRange:
     low, high = PAPERS_BEST.get(name, (np.nan, np.nan))
-    inside = select(rows, (rows["gain"] >= low - 1e-9) & (rows["gain"] <= high + 1e-9))
-    errors = np.array([least(members) for _, members in groups(inside, "depth", "gain")])
-    near = float((errors <= NEAR_ZERO).mean()) if len(errors) else np.nan
-    share = float(((gains >= low - 1e-9) & (gains <= high + 1e-9)).mean())
-    return {f"{name}_in_range": share, f"{name}_near_zero": near}
+    inside = rows[rows["gain"].between(low - _ROUNDING, high + _ROUNDING)]
+    errors = np.array([least(members) for _, members in inside.groupby(["depth", "gain"])])
+    near_zero = float((errors <= NEAR_ZERO).mean()) if len(errors) else np.nan
+    return GainRange(low, high, tuple(_best_gains(rows.groupby("depth"))), near_zero)
 
 
-def _draw_all(panel: Axes, rows: Table, lines: Levels, looks: Looks) -> None:
+def _best_gains(by_depth: Iterable[tuple[Any, DataFrame]]) -> Iterable[BestGain]:
+    for depth, runs in by_depth:
+        winner = best(runs)
+        gain = np.nan if winner is None else float(winner["gain"])
+        yield BestGain(int(depth), gain, least(runs), least(runs[runs["gain"] == 1.0]))
+
+
+def _best_gain_lines(title: str, found: GainRange, examples: float | None) -> list[Line]:
+    lines = []
+    for depth in found.depths:
+        lines.append((f"{title}, D = {depth.depth}: best g", f"{depth.gain:g}: {percent(depth.error, examples)}"))
+        if not np.isnan(depth.error_at_1):
+            lines.append((f"{title}, D = {depth.depth}: at g = 1", percent(depth.error_at_1, examples)))
+    return lines
+
+
+def _range_lines(title: str, found: GainRange) -> list[Line]:
+    inside = f"{100 * found.share_inside:.0f} % of depths"
+    near_zero = f"{100 * found.near_zero:.0f} % of depths and g in that range"
+    return [
+        (f"{title}: best g in {found.low:g} to {found.high:g}", inside),
+        (f"{title}: at most {100 * NEAR_ZERO:g} % mistakes", near_zero),
+    ]
+
+
+def _draw_all(panel: Axes, rows: DataFrame, lines: Levels, looks: Looks) -> None:
     middle = (len(looks) - 1) / 2
     for place, depth in enumerate(looks):
-        members = select(rows, rows["depth"] == depth)
-        x = members["gain"] + _DODGE * (place - middle)
+        members = rows[rows["depth"] == depth]
+        x = members["gain"].to_numpy() + DODGE * (place - middle)
         look = looks[depth] | {"markersize": 4, "linestyle": "none", "alpha": 0.7}
-        panel.plot(x, lines.heights(members["train_error"]), **look)
+        panel.plot(x, lines.heights(members["train_error"].to_numpy()), **look)
 
 
-def _draw_least(panel: Axes, rows: Table, lines: Levels, looks: Looks) -> None:
-    _mark_papers_best(panel, str(rows["activation"][0]))
-    for (depth,), members in groups(rows, "depth"):
-        points = [(gain, least(same)) for (gain,), same in groups(members, "gain")]
-        gains, errors = np.array(points).T
-        panel.plot(gains, lines.heights(errors), **looks[depth], markersize=5, linewidth=1.2)
+def _draw_least(panel: Axes, rows: DataFrame, lines: Levels, looks: Looks) -> None:
+    _mark_papers_best(panel, str(rows["activation"].iloc[0]))
+    for depth, members in rows.groupby("depth"):
+        errors = members.groupby("gain")["train_error"].min()
+        heights = lines.heights(errors.to_numpy())
+        panel.plot(errors.index.to_numpy(), heights, **looks[depth], markersize=5, linewidth=1.2)
 
 
 def _mark_papers_best(panel: Axes, name: str) -> None:
@@ -146,19 +200,13 @@ def _mark_papers_best(panel: Axes, name: str) -> None:
 
 
 def _looks(depths: Sequence[float]) -> Looks:
-    """The colour and the marker of each depth, the same in all panels."""
+    """Return the colour and the marker of each depth, the same in all panels."""
     colours, shapes = shades(depths), markers(depths)
     return {depth: {"color": colours[depth], "marker": shapes[depth]} for depth in colours}
 
 
-def _legend(figure: Figure, looks: Looks) -> None:
+def _legend(figure: Picture, looks: Looks) -> None:
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], label=f"{depth:.0f}", **look) for depth, look in looks.items()]
     figure.legend(handles=handles, title="D", loc="outside right center", frameon=False)
-
-
-def _activations(table: Table) -> list[str]:
-    """The nonlinearities of the table, tanh and ReLU first, as the paper has them."""
-    found = dict.fromkeys(table["activation"].tolist())
-    return sorted(found, key=lambda name: (list(TITLES).index(name) if name in TITLES else len(TITLES), name))

@@ -2,113 +2,150 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradwalk.figures import canvas
+from gradwalk.figures.drawing import canvas
 from gradwalk.figures.error_axis import epoch_axis, levels, mark, mark_constant
+from gradwalk.figures.figure import TrainedFigure
 from gradwalk.figures.outcomes import (
+    RUN,
     Line,
+    Schedule,
     best,
+    constant_error,
     data_title,
     example_count,
     finished,
-    groups,
+    last_epochs,
+    listed,
     overview,
     percent,
     schedule,
-    schedule_lines,
-    select,
+    unique,
 )
 from gradwalk.figures.rate_marks import RateMarks
+from gradwalk.figures.run_table import by_epoch
 from gradwalk.figures.table import Table
-from gradwalk.figures.trained import by_epoch
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Picture
+    from pandas import DataFrame, Series
 
-STYLES = {"gaussian": "-", "orthogonal": "--"}
-_RUN = ("depth", "gain", "rate_in", "rate_out", "weights", "seed")  # what tells the runs of the figure apart
-_MARKS = 8  # about so many markers a curve
+    from gradwalk.figures.interactive.frame import Panel
 
-tabulate = by_epoch
+_MARKERS = 8  # roughly, per curve
 
 
-def draw(table: Table) -> Figure:
-    """Return the panel: a curve a run, which ends on the line above where the run diverged."""
-    shown = finished(table)
+@dataclass(frozen=True)
+class DeepRuns:
+    """What the runs of the figure amount to.
+
+    best: the run of least error after its last epoch, None if every run diverged. mistakes: those of the best run by
+    kind of weights, NaN if all of them diverged. lowest: the fewest mistakes after any epoch of any run by kind of
+    weights, infinite if there are none. schedule: the least errors with equal and with unequal learning rates.
+    """
+
+    depth: int
+    width: int
+    best: Series[Any] | None
+    mistakes: dict[str, float]
+    lowest: dict[str, float]
+    schedule: Schedule
+
+
+def deep_runs(table: Table) -> DeepRuns:
+    """Return what the runs of the figure amount to."""
+    rows = finished(table)
+    ends = last_epochs(rows)
+    return DeepRuns(
+        depth=int(rows["depth"].max()),
+        width=int(rows["width"].max()),
+        best=best(ends),
+        mistakes={str(weights): _mistakes(best(members)) for weights, members in ends.groupby("weights")},
+        lowest={
+            str(weights): float(np.nanmin([*members["train_mistakes"], np.inf]))
+            for weights, members in rows.groupby("weights")
+        },
+        schedule=schedule(ends, example_count(rows)),
+    )
+
+
+def draw(table: Table) -> Picture:
+    """Return the panel: one curve per run, which ends on the line above if the run diverged."""
+    rows = finished(table)
     figure, panels = canvas(1, 1, (8.0, 4.8))
-    panel, marks, lines = panels[0, 0], RateMarks(shown), levels(shown["train_error"], example_count(shown))
+    panel, marks = panels[0, 0], RateMarks(rows)
+    lines = levels(rows["train_error"].to_numpy(), example_count(rows))
     mark(panel, lines)
-    mark_constant(panel, float(shown["constant_error"][0]))
-    for (_, _, rate_in, rate_out, weights, _), run in groups(shown, *_RUN):
-        every = max(1, len(run["epoch"]) // _MARKS)
-        look = marks.look(rate_in, rate_out) | {"linestyle": STYLES[weights], "linewidth": 1.2, "alpha": 0.85}
-        panel.plot(run["epoch"], lines.heights(run["train_error"]), markevery=every, **look)
+    mark_constant(panel, constant_error(rows))
+    styles = line_styles(rows)
+    for _, run in rows.groupby(list(RUN), dropna=False):
+        first, every = run.iloc[0], max(1, len(run) // _MARKERS)
+        look = marks.look(first["rate_in"], first["rate_out"])
+        look |= {"linestyle": styles[first["weights"]], "linewidth": 1.2, "alpha": 0.85, "markevery": every}
+        panel.plot(run["epoch"].to_numpy(), lines.heights(run["train_error"].to_numpy()), **look)
     epoch_axis(panel)
     panel.set_ylabel("training error (share of examples)")
-    panel.set_title(_title(shown), fontsize=10)
-    named = sorted(set(shown["weights"].tolist()))
-    styles = [(f"{weights} weights", {"linestyle": STYLES[weights]}) for weights in named]
-    marks.legends(figure, *(styles if len(named) > 1 else []))
+    panel.set_title(_title(rows), fontsize=10)
+    legend = [(f"{weights} weights", {"linestyle": style}) for weights, style in styles.items()]
+    marks.legends(figure, *(legend if len(legend) > 1 else []))
     return figure
 
 
-def claims(table: Table) -> dict[str, float]:
-    """Return the numbers that bear on C9 and C11, by name; NaN where every run diverged.
-
-    best_error and best_mistakes after the last epoch, by the best run, whose best_rate_in and best_rate_out they are;
-    lowest_mistakes after any epoch of any run; with two kinds of weights, the mistakes of each. depth and width are the
-    network's. equal_rates, unequal_rates and schedule_ratio: the best errors with lambda_in = lambda_out and without.
-    """
-    shown = finished(table)
-    ends = last_epochs(shown)
-    winner = best(ends)
-    found = {name: float(shown[name].max()) for name in ("depth", "width")}
-    for ours, column in (
-        ("best_error", "train_error"),
-        ("best_mistakes", "train_mistakes"),
-        ("best_rate_in", "rate_in"),
-        ("best_rate_out", "rate_out"),
-    ):
-        found[ours] = np.nan if winner is None else float(winner[column][0])
-    found["lowest_mistakes"] = float(np.nanmin(np.append(shown["train_mistakes"], np.inf)))
-    for weights in sorted(set(shown["weights"].tolist())):
-        one = best(ends.where(weights=weights))
-        found[f"{weights}_mistakes"] = np.nan if one is None else float(one["train_mistakes"][0])
-    return found | schedule(ends, example_count(shown))
-
-
-def last_epochs(table: Table) -> Table:
-    """Return the last row of each run: its errors at the end, or none if it diverged."""
-    last = np.zeros(len(table["epoch"]), dtype=bool)
-    for values, run in groups(table, *_RUN):
-        same = np.logical_and.reduce([table[name] == value for name, value in zip(_RUN, values, strict=True)])
-        last |= same & (table["epoch"] == run["epoch"].max())
-    return select(table, last)
+def line_styles(rows: DataFrame) -> dict[str, str]:
+    """Return a line style per kind of weights: solid for Gaussian weights, other styles for the others."""
+    others = [weights for weights in unique(rows["weights"]) if weights != "gaussian"]
+    styles = {weights: ("--", ":", "-.")[place % 3] for place, weights in enumerate(others)}
+    return ({"gaussian": "-"} if "gaussian" in set(rows["weights"]) else {}) | styles
 
 
 def summary(table: Table) -> list[Line]:
-    """Return the numbers that matter: the mistakes of the best network (C9), and the schedule's part in them (C11)."""
-    found, examples = claims(table), example_count(table)
-    kinds = [name for name in found if name.removesuffix("_mistakes") in STYLES]
-    by_weights = [(f"best run, {name.removesuffix('_mistakes')} weights", _count(found[name])) for name in kinds]
+    """Return the mistakes of the best network (C9), and what the schedule of learning rates is worth (C11)."""
+    found, examples = deep_runs(table), example_count(table.frame)
+    winner, lowest = found.best, min(found.lowest.values())
+    by_weights = [(f"best run, {weights} weights", _count(count)) for weights, count in found.mistakes.items()]
+    rates = "none" if winner is None else f"{winner['rate_in']:g} to {winner['rate_out']:g}"
     return [
-        *overview(last_epochs(table), "MNIST, 60,000; D = 1000, N = 249: about 50 mistakes"),
-        ("depth, width", f"{found['depth']:.0f}, {found['width']:.0f}"),
-        ("best run", percent(found["best_error"], examples)),
-        ("its rates, in to out", f"{found['best_rate_in']:g} to {found['best_rate_out']:g}"),
+        *overview(last_epochs(table.frame), "MNIST, 60,000; D = 1000, N = 249: about 50 mistakes"),
+        ("depth, width", f"{found.depth}, {found.width}"),
+        ("best run", percent(np.nan if winner is None else winner["train_error"], examples)),
+        ("its rates, in to out", rates),
         *(by_weights if len(by_weights) > 1 else []),
-        ("least after any epoch", _count(found["lowest_mistakes"])),
-        *schedule_lines(found, examples),
+        ("least after any epoch", _count(lowest)),
+        *found.schedule.lines(),
     ]
+
+
+def panels(table: Table) -> list[Panel]:
+    """Return the panel for the page."""
+    from gradwalk.figures.interactive import errors_by_epoch
+
+    return errors_by_epoch.panels(table)
+
+
+FIGURE = TrainedFigure(
+    name="fig4c",
+    title="Figure 4C",
+    caption="Training error on MNIST of networks of 1000 layers against the epoch, tanh.",
+    in_paper=True,
+    tabulate=by_epoch,
+    draw=draw,
+    summary=summary,
+    panels=panels,
+)
+
+
+def _mistakes(run: Series[Any] | None) -> float:
+    return np.nan if run is None else float(run["train_mistakes"])
 
 
 def _count(mistakes: float) -> str:
     return f"{mistakes:,.0f} mistakes" if np.isfinite(mistakes) else "none"
 
 
-def _title(table: Table) -> str:
-    gains = ", ".join(f"{gain:g}" for gain in sorted(set(table["gain"].tolist())))
-    return f"{data_title(table)}, D = {table['depth'].max():.0f}, N = {table['width'].max():.0f}, g = {gains}"
+def _title(rows: DataFrame) -> str:
+    size = f"D = {rows['depth'].max():.0f}, N = {rows['width'].max():.0f}"
+    return f"{data_title(rows)}, {size}, g = {listed(rows['gain'])}"

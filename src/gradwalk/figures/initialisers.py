@@ -1,58 +1,56 @@
-"""Which initialiser at which depth: training loss after a fixed number of steps, for the random walk and its peers.
+"""Training loss after a fixed number of steps against depth, for random walk initialization and other initialisers.
 
-The paper lacks this figure. Every initialiser has the same learning rates to choose from, and at each depth the one
-with the least median loss over the seeds counts. Who calls all ten classes equally likely has the loss ln 10.
+The paper has no such figure. All initialisers choose from the same learning rates: at each depth, the one with the
+least median loss over the seeds counts. The loss of a network that calls all ten classes equally likely is ln 10.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from gradwalk.activations import Array
-from gradwalk.figures import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, canvas
-from gradwalk.figures.error_axis import Levels, depth_axis, levels, mark, mark_constant
-from gradwalk.figures.outcomes import Line, finished, groups, overview, unique
+from gradwalk.figures.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, canvas
+from gradwalk.figures.error_axis import MARKERS, Levels, depth_axis, levels, mark, mark_constant
+from gradwalk.figures.figure import TrainedFigure
+from gradwalk.figures.outcomes import Line, finished, overview, unique
 from gradwalk.figures.table import Table
-from gradwalk.figures.trained import by_run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Picture
+    from pandas import DataFrame
 
-COMPARED = ("gaussian", "orthogonal", "torch", "xavier", "kaiming", "plain-orthogonal", "lsuv")  # in the specs
+    from gradwalk.figures.interactive.frame import Panel
+
+Outcome = Literal["walk", "peer", "tied", "none"]
+
+WALKS = {"gaussian": "random walk, Gaussian", "orthogonal": "random walk, orthogonal"}
+PEERS = {
+    "torch": "torch default",
+    "xavier": "Xavier",
+    "kaiming": "Kaiming",
+    "plain-orthogonal": "orthogonal",
+    "lsuv": "LSUV",
+}
+TITLES = WALKS | PEERS
 ACTIVATIONS = {"tanh": "tanh", "relu": "ReLU", "selu": "selu", "gelu": "gelu", "gelu*100": "steady gelu, f(100 a)/100"}
 
 CHANCE = math.log(10)  # the loss of ten classes called equally likely
-LEARNED = 0.9  # of it: a loss above this is not told from chance
-CLEARLY = 0.98  # a loss below this times another is lower; between, they are tied
-MOST = 10.0  # larger losses lie with the diverged runs
+LEARNED = 0.9  # of the chance loss: above this, nothing was learned
+CLEARLY = 0.98  # a loss below this fraction of another is lower; otherwise they are tied
+MOST = 10.0  # larger losses are drawn with the diverged runs
+OCTAVES = 0.06  # between the points of neighbouring initialisers at one depth, to keep them apart
 
-OCTAVES = 0.06  # between neighbouring initialisers, so that points of one depth can be told apart
 _COLOURS = (RED, BLUE, GREY, BLACK, PURPLE, ORANGE, GREEN)
 _MARKERS = "osvPXD^"
 
-tabulate = by_run
-
-
-def titles() -> dict[str, str]:
-    """Return the titles of all initialisers by their names, those of the figure's specs first."""
-    from gradwalk.nets import INITIALISERS
-
-    return {record.name: record.title for record in INITIALISERS}
-
-
-def walks() -> frozenset[str]:
-    """Return the names of the initialisers that draw random walks, scaled by a gain."""
-    from gradwalk.nets import INITIALISERS
-
-    return frozenset(record.name for record in INITIALISERS if record.takes_gain)
-
 
 class Contest(NamedTuple):
-    """The best of the walks against the best of the peers at one depth: names and losses, infinite if all diverged."""
+    """The best walk and the best peer at one depth, with their losses, infinite if all of their runs diverged."""
 
     depth: float
     walk: str
@@ -61,8 +59,8 @@ class Contest(NamedTuple):
     peer_loss: float
 
     @property
-    def outcome(self) -> str:
-        """Who has the lower loss: "walk", "peer", "tied", or "none" where neither learned."""
+    def outcome(self) -> Outcome:
+        """Which of the two has the lower loss; "none" if neither learned."""
         if min(self.loss, self.peer_loss) > LEARNED * CHANCE:
             return "none"
         if self.loss < CLEARLY * self.peer_loss:
@@ -70,73 +68,82 @@ class Contest(NamedTuple):
         return "peer" if self.peer_loss < CLEARLY * self.loss else "tied"
 
 
-def medians(table: Table) -> Table:
-    """Return a row for each activation, initialiser and depth, at the learning rate with the least median loss.
+def medians(table: Table) -> DataFrame:
+    """Return one row per activation, initialiser and depth, at the learning rate with the least median loss.
 
-    loss: the median over the seeds, of which a diverged one counts as infinitely large; NaN where it is that. least
+    loss: the median over the seeds, of which a diverged one counts as infinitely large; NaN if that is infinite. least
     and most: over the seeds that did not diverge. runs and diverged count the seeds.
     """
-    rows = []
-    for (name, weights, depth), members in groups(finished(table), "activation", "weights", "depth"):
-        rate, same = min(groups(members, "rate_in"), key=lambda each: _median(each[1]))
-        lost = np.isnan(same["train_loss"])
-        ends = [f(same["train_loss"][~lost], initial=start) for f, start in ((np.min, np.inf), (np.max, -np.inf))]
-        measured = [value if np.isfinite(value) else np.nan for value in (_median(same), *ends)]
-        rows.append((name, weights, depth, *rate, *measured, len(lost), int(lost.sum())))
-    names = ("activation", "weights", "depth", "rate", "loss", "least", "most", "runs", "diverged")
-    return Table({name: np.array(cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)})
+    keys = ["activation", "weights", "depth"]
+    runs = finished(table)
+    by_rate = runs.groupby([*keys, "rate_in"], as_index=False).agg(
+        loss=("train_loss", _median),
+        least=("train_loss", "min"),
+        most=("train_loss", "max"),
+        runs=("train_loss", "size"),
+        diverged=("train_loss", lambda losses: int(losses.isna().sum())),
+    )
+    chosen = by_rate.loc[by_rate.groupby(keys)["loss"].idxmin()]
+    return chosen.rename(columns={"rate_in": "rate"}).replace({"loss": {math.inf: math.nan}}).reset_index(drop=True)
 
 
 def contests(table: Table) -> dict[str, list[Contest]]:
-    """Return for each activation the contest of each depth at which walks and peers were both run."""
+    """Return by activation the contest of each depth at which walks and peers were both run."""
     points = medians(table)
     found: dict[str, list[Contest]] = {}
-    for (name, depth), same in groups(points, "activation", "depth"):
-        best = [_best(same, which) for which in (walks(), frozenset(titles()) - walks())]
-        if all(best):
-            found.setdefault(name, []).append(Contest(depth, *best[0], *best[1]))  # type: ignore[misc]
-    return {name: found[name] for name in sorted(found, key=_order)}
+    for name in activations(points):
+        for depth, same in points[points["activation"] == name].groupby("depth"):
+            walk, peer = _lowest(same, WALKS), _lowest(same, set(same["weights"]) - set(WALKS))
+            if walk and peer:
+                found.setdefault(name, []).append(Contest(depth, *walk, *peer))
+    return found
 
 
-def lower_from(fought: list[Contest]) -> float | None:
-    """Return the depth from which on the walk has the lower loss, at every depth that was run; None if there is none.
+def lower_from(by_depth: Sequence[Contest]) -> float | None:
+    """Return the least depth from which the walk has the lower loss at every depth run; None if there is none.
 
     >>> lower_from([Contest(4, "gaussian", 0.5, "lsuv", 0.4), Contest(64, "orthogonal", 0.6, "lsuv", 2.3)])
     64
     """
     start = None
-    for each in reversed(fought):
-        if each.outcome != "walk":
+    for contest in reversed(by_depth):
+        if contest.outcome != "walk":
             break
-        start = each.depth
+        start = contest.depth
     return start
 
 
 def summary(table: Table) -> list[Line]:
-    """Return the numbers that matter: at each depth, the best walk and the best peer."""
-    lines = overview(table, "does not have this figure")
-    for name, fought in contests(table).items():
-        for each in fought:
-            said = f"{told(each.walk, each.loss)}; {told(each.peer, each.peer_loss)}"
-            lines.append((f"{ACTIVATIONS.get(name, name)}, D = {each.depth:.0f}", said))
+    """Return the best walk and the best peer at each depth."""
+    lines = overview(table.frame, "does not have this figure")
+    for name, by_depth in contests(table).items():
+        for contest in by_depth:
+            words = f"{loss_of(contest.walk, contest.loss)}; {loss_of(contest.peer, contest.peer_loss)}"
+            lines.append((f"{ACTIVATIONS.get(name, name)}, D = {contest.depth:.0f}", words))
     return lines
 
 
-def told(weights: str, loss: float) -> str:
+def loss_of(weights: str, loss: float) -> str:
     """Return an initialiser and its loss in words.
 
-    >>> told("lsuv", 0.25), told("torch", math.inf)
+    >>> loss_of("lsuv", 0.25), loss_of("torch", math.inf)
     ('LSUV 0.250', 'torch default diverged')
     """
-    return f"{titles()[weights]} {loss:.3f}" if np.isfinite(loss) else f"{titles()[weights]} diverged"
+    return f"{title(weights)} {loss:.3f}" if np.isfinite(loss) else f"{title(weights)} diverged"
 
 
-def draw(table: Table) -> Figure:
-    """Return a panel an activation: the median loss against the depth, bars from the least to the greatest seed."""
-    points, shown = medians(table), activations(table)
+def title(weights: str) -> str:
+    """Return the name of an initialiser as the legend has it."""
+    return TITLES.get(weights, weights)
+
+
+def draw(table: Table) -> Picture:
+    """Return one panel per activation: the median loss against depth, with bars from the least to the greatest seed."""
+    points = medians(table)
+    shown, schemes = activations(points), initialisers(points)
     rows, columns = (1, len(shown)) if len(shown) < 4 else (2, math.ceil(len(shown) / 2))
     figure, panels = canvas(rows, columns, (4.4 * columns + 1.0, 3.9 * rows), sharey=True)
-    lines = levels(points["loss"], None, MOST)
+    lines = levels(points["loss"].to_numpy(), None, MOST)
     for place, panel in enumerate(panels.flat):
         if place >= len(shown):
             panel.set_axis_off()
@@ -144,33 +151,71 @@ def draw(table: Table) -> Figure:
         mark(panel, lines, named=place == len(shown) - 1 or place % columns == columns - 1)
         mark_constant(panel, CHANCE, "chance,\nln 10")
         _loss_axis(panel)
-        _draw_points(panel, points.where(activation=shown[place]), lines)
+        _draw_points(panel, points[points["activation"] == shown[place]], schemes, lines)
         depth_axis(panel, unique(points["depth"]))
         panel.set_title(ACTIVATIONS.get(shown[place], shown[place]), fontsize=10)
     for panel in panels[:, 0]:
         panel.set_ylabel("training loss, median over seeds\nat the best of the learning rates")
-    _legend(figure, sorted(set(points["weights"].tolist()), key=list(titles()).index))
+    _legend(figure, schemes)
     return figure
 
 
-def activations(table: Table) -> list[str]:
-    """Return the activations of the table, in the order of the panels."""
-    return sorted(set(table["activation"].tolist()), key=_order)
+def panels(table: Table) -> list[Panel]:
+    """Return one panel per activation for the page."""
+    from gradwalk.figures.interactive import initialisers
+
+    return initialisers.panels(table)
 
 
-def shift(weights: str) -> float:
-    """Return the factor by which the points of an initialiser stand beside their depth."""
-    return float(2 ** (OCTAVES * (list(titles()).index(weights) - (len(COMPARED) - 1) / 2)))
+def activations(rows: DataFrame) -> list[str]:
+    """Return the activations in the order of the panels."""
+    return _ordered(set(rows["activation"]), list(ACTIVATIONS))
 
 
-def reach(points: Table, heights: Array) -> tuple[Array, Array]:
-    """Return how far below and above its height each point's seeds reach."""
-    least, most = (np.where(np.isnan(points[name]), heights, points[name]) for name in ("least", "most"))
+def initialisers(rows: DataFrame) -> list[str]:
+    """Return the initialisers in the order of the legend, those without a title last."""
+    return _ordered(set(rows["weights"]), list(TITLES))
+
+
+def shift(place: int, count: int) -> float:
+    """Return the factor by which the points of an initialiser are moved beside their depth."""
+    return float(2 ** (OCTAVES * (place - (count - 1) / 2)))
+
+
+def reach(points: DataFrame, heights: Array) -> tuple[Array, Array]:
+    """Return how far below and above its height the seeds of each point reach."""
+    least, most = (np.where(points[name].isna(), heights, points[name]) for name in ("least", "most"))
     return np.maximum(heights - least, 0.0), np.maximum(np.minimum(most, MOST) - heights, 0.0)
 
 
+FIGURE = TrainedFigure(
+    name="initialisers",
+    title="Initialisers",
+    caption="Not in the paper: training loss after the same small number of steps against depth, for each initialiser; "
+    "the median over the seeds at the best of the same learning rates, with bars from the least to the greatest.",
+    draw=draw,
+    summary=summary,
+    panels=panels,
+)
+
+
+def _median(losses: Sequence[float]) -> float:
+    """Return the median of the losses, infinite if a diverged run is in the middle."""
+    ascending = np.sort(np.nan_to_num(losses, nan=np.inf, posinf=np.inf))
+    return float(ascending[[(len(ascending) - 1) // 2, len(ascending) // 2]].mean())
+
+
+def _lowest(points: DataFrame, schemes: Collection[str]) -> tuple[str, float] | None:
+    """Return the one of these initialisers with the lowest loss, and that loss; None if none of them was run."""
+    rows = points[points["weights"].isin(list(schemes))].fillna({"loss": math.inf})
+    if rows.empty:
+        return None
+    lowest = rows.sort_values(["loss", "weights"]).iloc[0]
+    return str(lowest["weights"]), float(lowest["loss"])
+
+
 def _loss_axis(panel: Axes) -> None:
-    """Name 1, 2 and 5 of each decade: losses span little more than one."""
+    """Put ticks at 1, 2 and 5 of each decade: losses span little more than one."""
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
     panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -178,46 +223,32 @@ def _loss_axis(panel: Axes) -> None:
     panel.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _draw_points(panel: Axes, points: Table, lines: Levels) -> None:
-    for weights in reversed(titles()):  # the walks last, above the others
-        same = points.where(weights=weights)
-        if not len(same["depth"]):
+def _draw_points(panel: Axes, points: DataFrame, schemes: Sequence[str], lines: Levels) -> None:
+    for place, weights in reversed(list(enumerate(schemes))):  # the walks last, on top of the others
+        same = points[points["weights"] == weights]
+        if same.empty:
             continue
-        heights = lines.heights(same["loss"])
-        bars = reach(same, heights)
-        panel.errorbar(same["depth"] * shift(weights), heights, bars, **_look(weights), markersize=5, elinewidth=1)
+        x, heights = same["depth"].to_numpy() * shift(place, len(schemes)), lines.heights(same["loss"].to_numpy())
+        panel.errorbar(x, heights, reach(same, heights), **_look(weights, place), markersize=5, elinewidth=1)
 
 
-def _look(weights: str) -> dict[str, Any]:
-    ours, place = weights in walks(), list(titles()).index(weights)
-    style = {"linestyle": "-" if ours else "--", "linewidth": 1.8 if ours else 0.9, "zorder": 3 if ours else 2}
-    look = {"color": _COLOURS[place % len(_COLOURS)], "marker": _MARKERS[place % len(_MARKERS)]}
-    return look | style
+def _look(weights: str, place: int) -> dict[str, object]:
+    walk = weights in WALKS
+    style = {"linestyle": "-" if walk else "--", "linewidth": 1.8 if walk else 0.9, "zorder": 3 if walk else 2}
+    known = list(TITLES).index(weights) if weights in TITLES else place
+    markers = (*_MARKERS, *MARKERS)
+    return {"color": _COLOURS[known % len(_COLOURS)], "marker": markers[known % len(markers)]} | style
 
 
-def _legend(figure: Figure, shown: list[str]) -> None:
+def _legend(figure: Picture, schemes: Sequence[str]) -> None:
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], label=titles()[weights], **_look(weights)) for weights in shown]
+    handles = [
+        Line2D([], [], label=title(weights), **_look(weights, place))  # type: ignore[arg-type]
+        for place, weights in enumerate(schemes)
+    ]
     figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9)
 
 
-def _median(rows: Table) -> float:
-    """The median of the losses, infinite where a diverged run is in the middle."""
-    losses = np.sort(np.nan_to_num(rows["train_loss"], nan=np.inf, posinf=np.inf))
-    middle = losses[[(len(losses) - 1) // 2, len(losses) // 2]]
-    return float(middle.mean())
-
-
-def _best(points: Table, which: frozenset[str]) -> tuple[str, float] | None:
-    found = [(float(np.nan_to_num(row, nan=np.inf)), str(name)) for name, row in _pairs(points) if name in which]
-    return min(found)[::-1] if found else None
-
-
-def _pairs(points: Table) -> list[tuple[str, float]]:
-    return list(zip(points["weights"].tolist(), points["loss"].tolist(), strict=True))
-
-
-def _order(name: str) -> tuple[int, str]:
-    known = list(ACTIVATIONS)
-    return known.index(name) if name in known else len(known), name
+def _ordered(names: set[str], order: list[str]) -> list[str]:
+    return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))

@@ -1,83 +1,99 @@
-"""What the outcomes of many runs come to: the best run, means over g, and what the schedule of rates is worth.
+"""What many runs amount to: the best run, means over g, and what the schedule of learning rates is worth.
 
-An error is the training error after the last epoch; a run that diverged has none (NaN) and is never the best.
+All functions take rows of a trained figure's table. An error is the training error after the last epoch; a run that
+diverged has none (NaN) and is never the best.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gradwalk.activations import Array
 from gradwalk.data import title
 from gradwalk.figures.table import Table
 
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
 Line = tuple[str, str]
-Mask = NDArray[np.bool_]
 
-NEAR_ZERO = 0.01  # a share of mistakes that we call near zero
-
-
-def select(table: Table, rows: Mask) -> Table:
-    """Return those rows."""
-    return Table({name: column[rows] for name, column in table.columns.items()}, table.facts)
+RUN = ("activation", "weights", "depth", "gain", "rate_in", "rate_out", "seed")  # identifies a run within a table
+NEAR_ZERO = 0.01  # the share of mistakes up to which an error is called near zero
 
 
-def groups(table: Table, *names: str) -> Iterator[tuple[tuple[Any, ...], Table]]:
-    """Give each combination of values that these columns have, in their order, with its rows.
+@dataclass(frozen=True)
+class Schedule:
+    """The least errors with equal and with unequal learning rates; NaN where every such run diverged."""
 
-    >>> [values for values, _ in groups(Table({"depth": np.array([8.0, 4.0, 8.0])}), "depth")]
-    [(4.0,), (8.0,)]
-    """
-    for values in sorted(set(zip(*(table[name].tolist() for name in names), strict=True))):
-        rows = np.logical_and.reduce([table[name] == value for name, value in zip(names, values, strict=True)])
-        yield values, select(table, rows)
+    equal: float
+    unequal: float
+    examples: float | None
+
+    @property
+    def ratio(self) -> float:
+        """How many times larger the error with equal rates is."""
+        return ratio(self.equal, self.unequal, self.examples)
+
+    def lines(self, where: str = "") -> list[Line]:
+        """Return both errors and their ratio in words, each label beginning with `where`."""
+        return [
+            (f"{where}best with equal rates", percent(self.equal, self.examples)),
+            (f"{where}best with unequal rates", percent(self.unequal, self.examples)),
+            (f"{where}equal over unequal", factor(self.ratio)),
+        ]
 
 
-def finished(table: Table) -> Table:
-    """Return the runs that were done or diverged: all that a figure can show."""
-    return select(table, np.isin(table["status"], ("done", "diverged")))
+def finished(table: Table) -> DataFrame:
+    """Return the runs that completed or diverged: those that a figure can show."""
+    return table.frame[table.frame["status"].isin(("done", "diverged"))]
 
 
-def least(table: Table) -> float:
-    """Return the least error, NaN where every run diverged."""
-    errors = table["train_error"][~np.isnan(table["train_error"])]
-    return float(errors.min()) if len(errors) else np.nan
+def least(rows: DataFrame) -> float:
+    """Return the least error, NaN if every run diverged."""
+    return float(rows["train_error"].min())
 
 
-def best(table: Table) -> Table | None:
-    """Return the run of least error, of equal ones that of least loss, as a table of one row; None if all diverged."""
-    if np.isnan(least(table)):
+def best(rows: DataFrame) -> Series[Any] | None:
+    """Return the run of least error, among equal ones that of least loss; None if every run diverged."""
+    converged = rows.dropna(subset=["train_error"])
+    if converged.empty:
         return None
-    order = np.lexsort((table["train_loss"], table["train_error"]))  # NaN comes last
-    return Table({name: column[order[:1]] for name, column in table.columns.items()}, table.facts)
+    return converged.sort_values(["train_error", "train_loss"], kind="stable").iloc[0]
 
 
-def averages(table: Table) -> Table:
-    """Return a row for each depth and pair of learning rates: the mean error over g (and seeds, if several).
+def last_epochs(rows: DataFrame) -> DataFrame:
+    """Return the last row of each run, given one row per run and epoch in order; without errors if it diverged."""
+    return rows.groupby(list(RUN), dropna=False).tail(1)
 
-    It is the mean of the errors of the runs that did not diverge, NaN where all did; runs and diverged count both.
+
+def averages(rows: DataFrame) -> DataFrame:
+    """Return the mean error over g (and seeds, if several) for each depth and pair of learning rates.
+
+    The mean is over the runs that did not diverge, NaN if all did. `runs` counts all of them, `diverged` those lost.
     """
-    rows = []
-    for (depth, rate_in, rate_out), members in groups(table, "depth", "rate_in", "rate_out"):
-        good = members["train_error"][~np.isnan(members["train_error"])]
-        loss = members["train_loss"][~np.isnan(members["train_loss"])]
-        means = [float(each.mean()) if len(each) else np.nan for each in (good, loss)]
-        rows.append((depth, rate_in, rate_out, *means, len(members["depth"]), len(members["depth"]) - len(good)))
-    names = ("depth", "rate_in", "rate_out", "train_error", "train_loss", "runs", "diverged")
-    return Table({name: np.array(cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)})
+    return rows.groupby(["depth", "rate_in", "rate_out"], as_index=False).agg(
+        train_error=("train_error", "mean"),
+        train_loss=("train_loss", "mean"),
+        runs=("train_error", "size"),
+        diverged=("train_error", lambda errors: int(errors.isna().sum())),
+    )
 
 
-def dependable(points: Table) -> Table:
-    """Return the averages of which no member diverged: those that can be called the best."""
-    return select(points, points["diverged"] == 0)
+def dependable(points: DataFrame) -> DataFrame:
+    """Return the averages without a diverged member: those that can be called the best."""
+    return points[points["diverged"] == 0]
+
+
+def partly_diverged(points: DataFrame) -> Series[bool]:
+    """Return which averages lack some of their members, but not all."""
+    return (points["diverged"] > 0) & (points["diverged"] < points["runs"])
 
 
 def ratio(above: float, below: float, examples: float | None) -> float:
-    """Return above / below; no mistakes at all count as half a mistake.
+    """Return above / below, where no mistakes at all count as half a mistake.
 
     >>> ratio(0.01, 0.0, examples=1000)
     20.0
@@ -87,50 +103,53 @@ def ratio(above: float, below: float, examples: float | None) -> float:
     return float(np.divide(over, under)) if under else np.nan
 
 
-def schedule(table: Table, examples: float | None) -> dict[str, float]:
-    """Return the least error with equal learning rates, with unequal ones, and how many times smaller the latter is."""
-    equal = table["rate_in"] == table["rate_out"]
-    even, uneven = least(select(table, equal)), least(select(table, ~equal))
-    return {"equal_rates": even, "unequal_rates": uneven, "schedule_ratio": ratio(even, uneven, examples)}
+def schedule(rows: DataFrame, examples: float | None) -> Schedule:
+    """Return the least errors with equal and with unequal learning rates."""
+    equal = rows["rate_in"] == rows["rate_out"]
+    return Schedule(least(rows[equal]), least(rows[~equal]), examples)
 
 
-def schedule_lines(found: dict[str, float], examples: float | None, where: str = "") -> list[Line]:
-    """Return what `schedule` found, in words."""
-    even, uneven = (percent(found[name], examples) for name in ("equal_rates", "unequal_rates"))
+def example_count(rows: DataFrame) -> float | None:
+    """Return the number of examples that the shares of mistakes refer to; None for reconstruction errors."""
+    return None if rows["task"].iloc[0] == "reconstruct" else float(rows["train_examples"].max())
+
+
+def constant_error(rows: DataFrame) -> float:
+    """Return the error of a constant answer."""
+    return float(rows["constant_error"].iloc[0])
+
+
+def data_title(rows: DataFrame) -> str:
+    """Return the name of the data as people write it."""
+    return title(str(rows["data"].iloc[0]))
+
+
+def endings(runs: DataFrame) -> str:
+    """Return the number of runs and how they ended, in words.
+
+    >>> endings(Table.of({"status": ["done", "failed", "done"]}).frame)
+    '3: 2 done, 1 failed'
+    """
+    counts = [(status, int((runs["status"] == status).sum())) for status in ("done", "diverged", "failed")]
+    return f"{len(runs)}: " + ", ".join(f"{count} {status}" for status, count in counts if count)
+
+
+def overview(runs: DataFrame, paper: str) -> list[Line]:
+    """Return the data, the runs and how they ended, in words; `paper` is the paper's counterpart."""
+    train, test = (runs[name].iloc[0] for name in ("train_examples", "test_examples"))
+    sized_by = "width" if runs["params"].isna().all() else "params"
     return [
-        (f"{where}best with equal rates", even),
-        (f"{where}best with unequal rates", uneven),
-        (f"{where}equal over unequal", factor(found["schedule_ratio"])),
-    ]
-
-
-def example_count(table: Table) -> float | None:
-    """Return how many examples the shares of mistakes are of; None for reconstruction errors."""
-    return None if table["task"][0] == "reconstruct" else float(table["train_examples"].max())
-
-
-def data_title(table: Table) -> str:
-    """Return the name of the data as it is written in a title."""
-    return title(str(table["data"][0]))
-
-
-def overview(table: Table, paper: str) -> list[Line]:
-    """Return the data, the runs and how they ended, in words; `paper` says what the paper has instead."""
-    runs = len(table["status"])
-    counts = [(status, int((table["status"] == status).sum())) for status in ("done", "diverged", "failed")]
-    train, test = (table[name][0] for name in ("train_examples", "test_examples"))
-    return [
-        ("data", f"{data_title(table)}: {train:,.0f} to train on, {test:,.0f} held out"),
+        ("data", f"{data_title(runs)}: {train:,.0f} to train on, {test:,.0f} held out"),
         ("the paper", paper),
-        ("runs", f"{runs}: " + ", ".join(f"{count} {status}" for status, count in counts if count)),
-        ("error of a constant answer", percent(float(table["constant_error"][0]), example_count(table))),
-        ("width", _span(table["width"])) if np.isnan(table["params"]).all() else ("parameters", _span(table["params"])),
-        ("epochs", f"{np.nanmax(table['epoch']):.0f}"),
+        ("runs", endings(runs)),
+        ("error of a constant answer", percent(constant_error(runs), example_count(runs))),
+        ("width" if sized_by == "width" else "parameters", _span(runs[sized_by])),
+        ("epochs", f"{runs['epoch'].max():.0f}"),
     ]
 
 
 def percent(error: float, examples: float | None) -> str:
-    """Return an error in words: a share as a percentage with the mistakes it is, a squared error as it is.
+    """Return an error in words: a share as a percentage and a number of mistakes, a squared error as a number.
 
     >>> percent(0.0125, 10000), percent(0.25, None), percent(float("nan"), None)
     ('1.25 % (125 mistakes)', '0.2500', 'none')
@@ -151,9 +170,14 @@ def factor(ratio: float) -> str:
     return f"{ratio:,.0f}" if ratio >= 1000 else f"{ratio:.3g}"
 
 
-def unique(column: Array) -> Sequence[float]:
-    """Return the values of a column, each once, in their order."""
-    return sorted(set(column.tolist()))
+def unique(values: Iterable[Any]) -> list[Any]:
+    """Return the distinct values in ascending order."""
+    return sorted(set(values))
+
+
+def listed(values: Iterable[float], digits: str = "g") -> str:
+    """Return the distinct numbers in ascending order, comma-separated, without NaN."""
+    return ", ".join(f"{value:{digits}}" for value in unique(value for value in values if value == value))
 
 
 def _mistakes(count: float) -> str:
@@ -162,6 +186,6 @@ def _mistakes(count: float) -> str:
     return "1 mistake" if round(count) == 1 else f"{count:,.0f} mistakes"
 
 
-def _span(column: Array) -> str:
-    low, high = np.nanmin(column), np.nanmax(column)
+def _span(column: Series[Any]) -> str:
+    low, high = column.min(), column.max()
     return f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"

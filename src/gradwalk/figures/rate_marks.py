@@ -1,30 +1,30 @@
-"""How Figure 4 tells learning rates apart: a colour for lambda_out, a marker for lambda_in, and the legends of both."""
+"""How Figure 4 distinguishes learning rates: colour is lambda_out, marker is lambda_in; with the legend of both."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradwalk.figures import BLACK, GREY
+from gradwalk.figures.drawing import BLACK, GREY
 from gradwalk.figures.error_axis import markers, shades
-from gradwalk.figures.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 
 class RateMarks:
-    """The look of every pair of learning rates in a table."""
+    """The colour and marker of each pair of learning rates in some rows of a table."""
 
-    def __init__(self, table: Table) -> None:
-        self.colours = shades(table["rate_out"].tolist())
-        self.shapes = markers(table["rate_in"].tolist())
+    def __init__(self, rows: DataFrame) -> None:
+        self.colours = shades(rows["rate_out"].tolist())
+        self.shapes = markers(rows["rate_in"].tolist())
 
     def look(self, rate_in: float, rate_out: float) -> dict[str, Any]:
-        """Return the colour and the marker of this pair."""
+        """Return the colour and the marker of a pair."""
         return {"color": self.colours[rate_out], "marker": self.shapes[rate_in], "markersize": 6}
 
     def legends(self, figure: Figure, *more: tuple[str, dict[str, Any]]) -> None:
-        """Draw the legend of both at the right of the figure; `more` are further labels and the looks they name."""
+        """Draw the legend on the right of the figure; `more` are further labels with their looks."""
         from matplotlib.lines import Line2D
 
         def entry(label: str, **look: Any) -> Line2D:

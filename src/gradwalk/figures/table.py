@@ -1,78 +1,82 @@
-"""The table behind a figure: named columns of equal length, and a few facts that hold for all rows, as one CSV file."""
+"""The table behind a figure: a pandas data frame, facts that hold for all of its rows, and how it was made.
 
-import csv
+It is kept as CSV beside the picture. The file begins with comment lines, `# name: words` for how the table was made and
+`# name=value` for the facts; `pandas.read_csv(path, comment="#")` reads the rest.
+"""
+
+from __future__ import annotations
+
+import io
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from gradwalk.activations import Array
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
-Column = NDArray[Any]
-
-_NOTE = re.compile(r"# (\w+)(=|: )(.*)")  # a fact, or a word on how the table was made
+_COMMENT = re.compile(r"# (\w+)(=|: )(.*)")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
-    """Columns of numbers or of words, NaN where a number does not apply, and the facts all rows share.
+    """The numbers of a figure.
 
-    made: how the table came about, in words: scale, date, seconds, versions.
+    frame: one row per point, run or epoch; NaN where a number does not apply. facts: numbers that hold for all rows.
+    made: how the table was made, in words: scale, date, seconds, machine, versions.
     """
 
-    columns: dict[str, Column]
+    frame: DataFrame
     facts: dict[str, float] = field(default_factory=dict)
     made: dict[str, str] = field(default_factory=dict)
 
-    def __getitem__(self, name: str) -> Column:
-        return self.columns[name]
+    @classmethod
+    def of(cls, data: Any, facts: dict[str, float] | None = None, made: dict[str, str] | None = None) -> Table:
+        """Return a table of columns by name or of one mapping per row, or of anything else that pandas accepts.
 
-    def where(self, **values: str) -> "Table":
-        """Return the rows in which the named columns have these values.
-
-        >>> Table({"kind": np.array(["a", "b"]), "x": np.array([1.0, 2.0])}).where(kind="b")["x"]
+        >>> Table.of({"kind": ["a", "b"], "x": [1.0, 2.0]}).where(kind="b")["x"]
         array([2.])
         """
-        rows = np.logical_and.reduce([self[name] == value for name, value in values.items()])
-        return Table({name: column[rows] for name, column in self.columns.items()}, self.facts, self.made)
+        from pandas import DataFrame
+
+        return cls(DataFrame(data), facts or {}, made or {})
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Return the values of a column."""
+        return self.frame[name].to_numpy()
+
+    def where(self, **values: str) -> Table:
+        """Return the rows in which the named columns have these values."""
+        frame = self.frame
+        for name, value in values.items():
+            frame = frame[frame[name] == value]
+        return Table(frame, self.facts, self.made)
 
 
 def write(table: Table, path: Path) -> None:
-    """Write the table as CSV; first lines `# name=value` for facts, `# name: words` for `made`; every digit is kept."""
+    """Write the table as CSV, with every digit of its numbers."""
     with path.open("w", newline="", encoding="utf-8") as file:
         file.writelines(f"# {name}: {' '.join(words.split())}\n" for name, words in table.made.items())
         file.writelines(f"# {name}={value!r}\n" for name, value in table.facts.items())
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(table.columns)
-        rows.writerows(zip(*(map(_cell, column.tolist()) for column in table.columns.values()), strict=True))
+        table.frame.to_csv(file, index=False, lineterminator="\n")
 
 
 def read(path: Path) -> Table:
-    """Return the table that `write` wrote there."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    notes = [found.groups() for found in map(_NOTE.fullmatch, lines) if found]
-    names, *rows = csv.reader(line for line in lines if not line.startswith("#"))
-    cells = zip(*rows, strict=True)
-    columns = {name: _column(values) for name, values in zip(names, cells, strict=True)}
-    facts = {name: float(value) for name, sign, value in notes if sign == "="}
-    return Table(columns, facts, {name: words for name, sign, words in notes if sign == ": "})
+    """Return the table that `write` wrote to that path."""
+    from pandas import read_csv
+
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    comments = next((place for place, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    matches = [match.groups() for match in map(_COMMENT.match, lines[:comments]) if match]
+    # Only an empty cell is a missing number: data may well be called "nan" or "None".
+    frame = read_csv(
+        io.StringIO("".join(lines[comments:])), float_precision="round_trip", keep_default_na=False, na_values=[""]
+    )
+    facts = {name: _number(value) for name, sign, value in matches if sign == "="}
+    return Table(frame, facts, {name: words for name, sign, words in matches if sign == ": "})
 
 
-def _cell(value: float | str) -> str:
-    if isinstance(value, str):
-        return value
-    return "" if np.isnan(value) else repr(value)
-
-
-def _column(cells: tuple[str, ...]) -> Column:
-    try:
-        return _numbers(cells)
-    except ValueError:
-        return np.array(cells)
-
-
-def _numbers(cells: tuple[str, ...]) -> Array:
-    return np.array([float(cell) if cell else np.nan for cell in cells])
+def _number(text: str) -> float:
+    return int(text) if text.lstrip("-").isdigit() else float(text)

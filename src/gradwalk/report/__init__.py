@@ -1,5 +1,7 @@
-"""The report: the paper's claims judged from the tables of the figures, and the page that shows all of it."""
+"""The report: claims judged from the tables of the figures, and the page that shows everything."""
 
+from gradwalk.report.claims import CLAIMS, findings
+from gradwalk.report.finding import VERDICTS, Claim, Finding, Verdict
 from gradwalk.report.page import write_page
 
-__all__ = ["write_page"]
+__all__ = ["CLAIMS", "VERDICTS", "Claim", "Finding", "Verdict", "findings", "write_page"]

@@ -1,6 +1,6 @@
-"""Where the paper's printed text is wrong, E1 to E9, and how far its formulas lie from the exact values.
+"""Where the paper's printed text is wrong, and how far its formulas are from the exact values.
 
-What can be computed is computed here, not typed in.
+Whatever can be computed is computed here.
 """
 
 from __future__ import annotations
@@ -8,29 +8,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from gradwalk.gains import gain
 from gradwalk.theory import step
 
 FORMULAS = (("relu", 6), ("relu", 10), ("relu", 100), ("linear", 100))
-LAYERS = 1000  # over which the drift of a printed gain is told
+LAYERS = 1000  # over which the drift of a printed gain is given
 
 _PIXELS, _CLASSES = 784, 10  # of MNIST
 
 
 @dataclass(frozen=True)
 class Erratum:
-    """What the paper prints, what is right, and how that was checked."""
+    """What the paper prints, what is correct, and how that was checked."""
 
-    id: str
+    name: str
     printed: str
-    right: str
+    correct: str
     checked: str
 
 
 @dataclass(frozen=True)
 class Distance:
-    """How far a printed gain lies from the exact one, and what that adds to the log-norm over 1000 layers."""
+    """A printed gain and the exact one."""
 
     activation: str
     width: int
@@ -44,11 +45,11 @@ class Distance:
 
 
 def errata() -> list[Erratum]:
-    """Return the nine errata, with their numbers computed."""
+    """Return all errata, E1 first, with their numbers computed."""
     return [
         _variance_of_linear(),
         _drift_of_relu(),
-        Erratum("E3", "the ReLU derivative sets 1 − M rows to 0", "N − M rows", "by definition of M"),
+        Erratum("E3", "the ReLU derivative sets 1 − M rows to 0", "N − M rows", "by the definition of M"),
         Erratum(
             "E4",
             "eq. 4: W̃_d(i,j) = f′(a_d(i)) W_d(j,i)",
@@ -57,26 +58,43 @@ def errata() -> list[Erratum]:
         ),
         Erratum(
             "E5",
-            "the first layer of a net of depth D gets the rate λ_{Dmax−D}",
+            "the first layer of a net of depth D has the rate λ_{Dmax−D}",
             "γ_{Dmax−D+1}",
             "put d = D − 1 into λ_{D−d} = γ_{Dmax−d}",
         ),
         _width_of_classifier(),
         _widths_of_autoencoder(),
         Erratum(
-            "E8", "otherwise the elements of W are set to 0", "nothing: W is dense", "nothing else makes it sparse"
+            "E8",
+            "otherwise the elements of W are set to 0",
+            "W is dense: a leftover sentence",
+            "nothing else in the paper makes W sparse",
         ),
-        Erratum("E9", "tanh results agree with Figure 2, upper left panel", "upper right panel", "Figure 2's caption"),
+        Erratum("E9", "tanh results agree with Figure 2, upper left panel", "upper right panel", "Figure 2’s caption"),
+        Erratum(
+            "E10",
+            "introduction: the magnitude of the gradient scales as the square root of the depth",
+            "the spread of its logarithm does, as the abstract says",
+            "eq. 8: ln Z is a sum of D independent steps",
+        ),
+        _order_of_expansion(),
+        Erratum(
+            "E12",
+            "“Computational Verification”: equations 10 and 18 were good approximations of g over N",
+            "equations 13 and 18",
+            "eq. 10 is the definition of g",
+        ),
     ]
 
 
-def distances() -> list[Distance]:
-    """Return how far eq. 13 and 18 lie from the exact gains.
+@cache
+def distances() -> tuple[Distance, ...]:
+    """Return how far eq. 13 and 18 are from the exact gains.
 
-    >>> [round(each.drift, 2) for each in distances()]
+    >>> [round(distance.drift, 2) for distance in distances()]
     [65.32, 4.16, -0.42, -0.02]
     """
-    return [Distance(name, n, gain(name, n, formula="paper"), gain(name, n)) for name, n in FORMULAS]
+    return tuple(Distance(name, n, gain(name, n, formula="paper"), gain(name, n)) for name, n in FORMULAS)
 
 
 def _variance_of_linear() -> Erratum:
@@ -116,35 +134,58 @@ def _width_of_classifier() -> Erratum:
             f"{parameter_count(first):,}; D = 512 gives {deep} and D = 1000 gives {deepest}, as printed"
         )
 
-    right = "one unit more: N is the first width above the limit"
-    return Erratum("E6", f"MNIST, 4e6 parameters, D = {depth}: N = {printed}", right, _if_torch(counted))
+    correct = "one unit more: N is the first width above the limit"
+    return Erratum("E6", f"MNIST, 4e6 parameters, D = {depth}: N = {printed}", correct, _if_torch(counted))
 
 
 def _widths_of_autoencoder() -> Erratum:
-    limit = 16e6
+    limit, depth, code = 16e6, 128, 30
 
     def counted() -> str:
         from gradwalk.nets.widths import autoencoder_widths, parameter_count
 
-        deep, shallow = autoencoder_widths(_PIXELS, 128, limit), autoencoder_widths(_PIXELS, 4, limit)
+        increase, widths = 1, _even_widths(depth, code, 1)
+        while parameter_count(widths) <= limit:
+            increase += 1
+            widths = _even_widths(depth, code, increase)
+        rounded, shallow = autoencoder_widths(_PIXELS, depth, limit), autoencoder_widths(_PIXELS, 4, limit)
         return (
-            f"the widest layer has {max(deep[1:-1])} units, {parameter_count(deep):,} parameters in all; D = 4 gives "
+            f"an increase of {increase} is the first above the limit: {widths[1]} {widths[2]} ... {code} ... "
+            f"{widths[-2]} {_PIXELS}, {parameter_count(widths):,} parameters. gradwalk rounds evenly spaced widths "
+            f"instead: {max(rounded[1:-1])} at the top, {parameter_count(rounded):,} parameters. D = 4 gives "
             f"{list(shallow[1:])}, as printed"
         )
 
     return Erratum(
         "E7",
         "auto-encoder, D = 128: 576 567 558 ... 48 39 30 38 48 ... 576 784",
-        "no constant increase gives those; evenly spaced and rounded widths, the first above the limit",
+        "no constant increase gives those widths: 576 − 30 is no multiple of 9, and 38 breaks the symmetry",
         _if_torch(counted),
     )
 
 
+def _even_widths(depth: int, code: int, increase: int) -> tuple[int, ...]:
+    """Return the layer sizes of an auto-encoder, input first, with a constant increase away from the code."""
+    half = [code + increase * distance for distance in range(1, depth // 2)]
+    return (_PIXELS, *reversed(half), code, *half, _PIXELS)
+
+
+def _order_of_expansion() -> Erratum:
+    n = 10
+    exact, first, second = step("linear", n).drift, -1 / n, -1 / n - 1 / (3 * n**2)
+    return Erratum(
+        "E11",
+        "the first-order expressions are more accurate than those with terms of order 1/N²",
+        "the second order is more accurate: ⟨ln z⟩ = −1/N − 1/(3N²) for a linear net",
+        f"N = {n}: exact {exact:.5f}, first order {first:.5f}, second order {second:.5f}",
+    )
+
+
 def _if_torch(counted: Callable[[], str]) -> str:
-    """Return what was counted with `gradwalk.nets`, or that it takes PyTorch to count it."""
+    """Return what was counted with `gradwalk.nets`, or that counting it needs PyTorch."""
     try:
         return counted()
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        return "counted where PyTorch is installed: pip install 'gradwalk[torch]'"
+        return "counted if PyTorch is installed: pip install 'gradwalk[torch]'"

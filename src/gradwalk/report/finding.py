@@ -1,4 +1,4 @@
-"""What came out of checking a claim: a verdict, and the numbers it rests on in a sentence."""
+"""What a claim comes to: a verdict, and the numbers behind it in a sentence."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from gradwalk.figures.table import Table
+from gradwalk.figures import Table
 
-Verdict = Literal["holds", "holds in part", "does not hold", "not run at this scale"]
+Verdict = Literal["holds", "holds in part", "does not hold", "undecided", "not run"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-HOLDS, IN_PART, FAILS, NOT_RUN = VERDICTS
+HOLDS, IN_PART, FAILS, UNDECIDED, NOT_RUN = VERDICTS
 
-Tables = Mapping[str, Table]  # by the figure's name; a figure that was not run is missing
+Tables = Mapping[str, Table]  # by figure; a figure that was not run is missing
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,33 @@ class Finding:
 
     verdict: Verdict
     came_out: str
+
+    @property
+    def decided(self) -> bool:
+        """Whether the claim holds, holds in part, or does not hold."""
+        return self.verdict not in (UNDECIDED, NOT_RUN)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim that tables of figures can decide.
+
+    name: a short label such as "C1". words: the claim itself. criterion: when it holds, holds in part, or does not.
+    figures: the names of the figures that `judge` reads. errata: the misprints of the paper that bear on it.
+    in_paper: whether the paper makes this claim.
+    """
+
+    name: str
+    words: str
+    criterion: str
+    figures: tuple[str, ...]
+    judge: Callable[[Tables], Finding]
+    errata: tuple[str, ...] = ()
+    in_paper: bool = False
+
+    def finding(self, tables: Tables) -> Finding:
+        """Return the finding from these tables; a claim without any of its figures was not run."""
+        return self.judge(tables) if set(self.figures) & set(tables) else not_run(*self.figures)
 
 
 def graded(parts: Sequence[bool]) -> Verdict:
@@ -34,27 +61,29 @@ def graded(parts: Sequence[bool]) -> Verdict:
     return IN_PART if any(parts) else FAILS
 
 
-def judged(said: str, lacking: str | None, verdict: Callable[[], Verdict]) -> Finding:
-    """Return the verdict, or that it cannot be given, and why."""
-    if lacking:
-        return Finding(NOT_RUN, f"{said} ({lacking}).")
-    return Finding(verdict(), f"{said}.")
+def judged(came_out: str, obstacle: str | None, verdict: Callable[[], Verdict]) -> Finding:
+    """Return the finding, undecided if there is an obstacle to a verdict.
+
+    >>> judged("mean 0.01", "only 3 epochs", lambda: HOLDS)
+    Finding(verdict='undecided', came_out='mean 0.01 (only 3 epochs).')
+    """
+    if obstacle:
+        return Finding(UNDECIDED, f"{came_out} ({obstacle}).")
+    return Finding(verdict(), f"{came_out}.")
 
 
 def not_run(*figures: str) -> Finding:
-    """Return the finding on a claim whose figures are not there.
+    """Return the finding on a claim whose figures are missing.
 
     >>> not_run("fig4c").came_out, not_run("fig1", "fig2").came_out
     ('Figure 4C was not run.', 'Figure 1, Figure 2: none was run.')
     """
-    names = ", ".join(map(title, figures))
-    return Finding(NOT_RUN, f"{names} was not run." if len(figures) == 1 else f"{names}: none was run.")
+    titles = ", ".join(map(figure_title, figures))
+    return Finding(NOT_RUN, f"{titles} was not run." if len(figures) == 1 else f"{titles}: none was run.")
 
 
-def title(figure: str) -> str:
-    """Return a figure's name as the paper writes it; one of our own has a name without a number.
+def figure_title(name: str) -> str:
+    """Return the title of a figure."""
+    from gradwalk import figures
 
-    >>> title("fig1"), title("fig4a"), title("initialisers")
-    ('Figure 1', 'Figure 4A', 'Initialisers')
-    """
-    return f"Figure {figure.removeprefix('fig').upper()}" if figure.startswith("fig") else figure.capitalize()
+    return figures.FIGURES[name].title

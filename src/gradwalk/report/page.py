@@ -1,66 +1,44 @@
-"""The page: every figure, what was run for it, the claims with their verdicts, errata and explorer, in one file.
+"""The page: every figure with what was run for it, the claims with their verdicts, errata and explorer, in one file.
 
-It opens from disk and asks the network for nothing: style, script and Plotly are inside.
+It opens from disk and makes no network requests: style, script and Plotly are included.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradwalk import __version__, figures
-from gradwalk.data import title as data_title
-from gradwalk.figures import table as tables_of
-from gradwalk.figures.table import Table
+from gradwalk.figures import table as table_files
+from gradwalk.figures.outcomes import Line
 from gradwalk.files import write_atomic
-from gradwalk.report.claims import Claim, findings, our_findings
+from gradwalk.report.claims import CLAIMS, findings
 from gradwalk.report.errata import LAYERS, distances, errata
 from gradwalk.report.explorer import fragment
-from gradwalk.report.extent import Extent, reduced
-from gradwalk.report.finding import NOT_RUN, VERDICTS, Finding, Tables, title
-from gradwalk.report.plots import panels
-from gradwalk.report.plots.frame import Panel
-from gradwalk.report.runs import Line, what_was_run
+from gradwalk.report.finding import VERDICTS, Claim, Finding, Tables, figure_title
+
+if TYPE_CHECKING:
+    from gradwalk.figures.interactive.frame import Panel
 
 FILE = "index.html"
-CAPTIONS = {
-    "fig1": "Walks of the gradient’s log-norm in a linear network at the predicted g, their mean and their variance.",
-    "fig2": "Above, the g at which the walk has no drift, against the width. Below, the mean log-norm against g: "
-    "between the dashed lines the gradient at the first layer is within a factor e of that at the last.",
-    "fig3": "Training error on MNIST against g, coloured by depth; each network has as many parameters as the others.",
-    "fig4a": "Training error on MNIST against depth and learning rates, tanh.",
-    "fig4b": "Reconstruction error of MNIST auto-encoders with 30 code units against depth and learning rates, tanh.",
-    "fig4c": "Training error on MNIST of networks of 1000 layers against the epoch, tanh.",
-    "fig4d": "Training error on frames of speech (TIMIT) against depth and learning rates, tanh.",
-    "initialisers": "Not in the paper: training loss after the same few steps against depth, for weights from each "
-    "initialiser; the median over the seeds at the best of the same learning rates, bars from least to greatest.",
-}
 
 
 @dataclass(frozen=True)
 class FigureSection:
-    """What the page tells of a figure; nothing but its name and caption where it was not run."""
+    """What the page shows of a figure; only its title and caption, and why it was left out, if it was not run."""
 
-    name: str
-    here: str
-    panels: list[Panel]
-    run: list[Line]
-    summary: list[Line]
-    files: list[str]
-
-    @property
-    def title(self) -> str:
-        """Its name as the paper writes it."""
-        return title(self.name)
-
-    @property
-    def caption(self) -> str:
-        """What it shows, in a sentence."""
-        return CAPTIONS[self.name]
+    figure: figures.Figure
+    shown: bool = False
+    here: str = ""
+    panels: list[Panel] = field(default_factory=list)
+    run: list[Line] = field(default_factory=list)
+    summary: list[Line] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    left_out: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,25 +50,30 @@ class ClaimRow:
     reduced: str
 
 
-def write_page(folder: Path) -> Path:
-    """Write the page of all tables that lie in the folder, and return its path."""
+def write_page(folder: Path, left_out: Mapping[str, str] | None = None) -> Path:
+    """Write the page of all tables in the folder and return its path.
+
+    left_out: why figures were not run, by name.
+    """
     path = folder / FILE
-    write_atomic(path, page(read_tables(folder), folder))
+    write_atomic(path, page(read_tables(folder), folder, left_out))
     return path
 
 
-def read_tables(folder: Path) -> dict[str, Table]:
-    """Return the tables of figures that lie in the folder as CSV, by the figures' names."""
-    paths = {name: folder / f"{name}.csv" for name in figures.EVERY}
-    return {name: tables_of.read(path) for name, path in paths.items() if path.exists()}
+def read_tables(folder: Path) -> dict[str, figures.Table]:
+    """Return the tables of figures that are in the folder as CSV files, by the names of the figures."""
+    paths = {name: folder / f"{name}.csv" for name in figures.FIGURES.names}
+    return {name: table_files.read(path) for name, path in paths.items() if path.exists()}
 
 
-def page(tables: Tables, folder: Path) -> str:
-    """Return the page's HTML; links lead to those pictures and tables that lie in the folder."""
+def page(tables: Tables, folder: Path, left_out: Mapping[str, str] | None = None) -> str:
+    """Return the page's HTML; it links to the pictures and tables that are in the folder."""
     from plotly.offline import get_plotlyjs
 
-    rows, ours = claim_rows(tables), [name for name in figures.OURS if name in tables]
-    scales = dict.fromkeys(tables[name].made.get("scale", "") for name in figures.TRAINED if name in tables)
+    rows = claim_rows(tables)
+    papers = [row for row in rows if row.claim.in_paper]
+    shown = [figure for figure in figures.FIGURES if figure.in_paper or figure.name in tables]
+    scales = dict.fromkeys(tables[name].made.get("scale", "") for name in tables if figures.FIGURES[name].in_paper)
     html: str = _template().render(
         style=_text("page.css"),
         script=_text("page.js"),
@@ -98,10 +81,10 @@ def page(tables: Tables, folder: Path) -> str:
         explorer=fragment(),
         version=__version__,
         scales=[scale for scale in scales if scale],
-        claims=rows,
-        our_claims=_claim_rows(our_findings(tables), tables),
-        counts=[(verdict, sum(row.finding.verdict == verdict for row in rows)) for verdict in VERDICTS],
-        figures=[_section(name, tables, folder) for name in (*figures.NAMES, *ours)],
+        claims=papers,
+        other_claims=[row for row in rows if not row.claim.in_paper],
+        counts=[(verdict, sum(row.finding.verdict == verdict for row in papers)) for verdict in VERDICTS],
+        figures=[_section(figure, tables, folder, left_out or {}) for figure in shown],
         errata=errata(),
         distances=distances(),
         layers=LAYERS,
@@ -111,43 +94,40 @@ def page(tables: Tables, folder: Path) -> str:
 
 
 def claim_rows(tables: Tables) -> list[ClaimRow]:
-    """Return the rows of the table of the paper's claims."""
-    return _claim_rows(findings(tables), tables)
-
-
-def _claim_rows(found: Sequence[tuple[Claim, Finding]], tables: Tables) -> list[ClaimRow]:
-    return [ClaimRow(claim, finding, _reduced(claim, finding, tables)) for claim, finding in found]
+    """Return the rows of the tables of claims."""
+    return [
+        ClaimRow(CLAIMS[name], finding, _reduced(CLAIMS[name], finding, tables))
+        for name, finding in findings(tables).items()
+    ]
 
 
 def _reduced(claim: Claim, finding: Finding, tables: Tables) -> str:
-    """How much smaller the runs are, of the first of the claim's figures; a claim that was not run has none."""
-    there = [name for name in claim.figures if name in tables]
-    return reduced(there[0], tables[there[0]]) if there and finding.verdict != NOT_RUN else ""
+    """Return by how much the runs for the first of the claim's figures are smaller; empty without a verdict."""
+    run = [name for name in claim.figures if name in tables]
+    return figures.FIGURES[run[0]].reduction(tables[run[0]]) if run and finding.decided else ""
 
 
-def _section(name: str, tables: Mapping[str, Table], folder: Path) -> FigureSection:
-    if name not in tables:
-        return FigureSection(name, "", [], [], [], [])
-    table, endings = tables[name], (".png", ".pdf", ".csv")
-    there = [f"{name}{ending}" for ending in endings if (folder / f"{name}{ending}").exists()]
-    summary = figures.figure_module(name).summary(table)
-    return FigureSection(name, _here(name, table), panels(name, table), what_was_run(name, table), summary, there)
-
-
-def _here(name: str, table: Table) -> str:
-    """What a trained figure shows here, in a sentence."""
-    if name in figures.SIMULATED:
-        return ""
-    found = Extent.of(table)
-    epochs = "1 epoch" if found.epochs == 1 else f"{found.epochs:.0f} epochs"
-    return f"Here: {data_title(found.data)}, {found.examples:,.0f} examples, {epochs}."
+def _section(figure: figures.Figure, tables: Tables, folder: Path, left_out: Mapping[str, str]) -> FigureSection:
+    if figure.name not in tables:
+        return FigureSection(figure, left_out=left_out.get(figure.name, ""))
+    table = tables[figure.name]
+    names = [f"{figure.name}{ending}" for ending in (".png", ".pdf", ".csv")]
+    return FigureSection(
+        figure,
+        shown=True,
+        here=figure.scale_here(table),
+        panels=figure.panels(table) if figure.panels else [],
+        run=figure.what_was_run(table),
+        summary=figure.summary(table),
+        files=[name for name in names if (folder / name).exists()],
+    )
 
 
 def _template() -> Any:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"slug": _slug, "subscripts": _subscripts, "title_of": title}
+    environment.filters |= {"slug": _slug, "subscripts": _subscripts, "title_of": figure_title}
     return environment.from_string(_text("page.html"))
 
 
@@ -156,7 +136,7 @@ def _slug(words: str) -> str:
 
 
 def _subscripts(words: str) -> Any:
-    """Return words with `a_d` and `a_{d+1}` set as subscripts."""
+    """Return HTML with `a_d` and `a_{d+1}` set as subscripts."""
     from markupsafe import Markup, escape
 
     return Markup(re.sub(r"_(?:\{([^}]*)\}|(\w))", r"<sub>\1\2</sub>", str(escape(words))))

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
+from gradwalk.figures.fig1 import sample_walks
+from gradwalk.figures.interactive.frame import BLUE, INK, MUTED, RED, Panel, Trace, band, level, line, panel
 from gradwalk.figures.table import Table
-from gradwalk.report.plots.frame import BLUE, INK, MUTED, RED, Panel, Trace, band, level, line, panel
 
 _X = {"title": {"text": "layers travelled back, d"}}
 
@@ -18,26 +19,24 @@ def panels(table: Table) -> list[Panel]:
 
 
 def _samples(table: Table) -> Panel:
-    names = [name for name in table.columns if name.startswith("walk_")]
-    facts = table.facts
+    facts, walks = table.facts, sample_walks(table)
     about = f"g = {facts['gain']:.6f}, N = {facts['width']:.0f}, D = {facts['depth']:.0f}"
     traces: list[Trace] = []
-    for place, name in enumerate(names):
-        number = name.removeprefix("walk_")
-        said = f"walk {number}, {about}<br>d = %{{x}}: %{{y:.3f}}<extra></extra>"
-        look = {"width": 0.7, "opacity": 0.3 + 0.5 * (place % 3 == 0), "showlegend": False, "hovertemplate": said}
-        traces.append(line(table["travelled"], table[name], BLUE, **look))
+    for place, walk in enumerate(walks):
+        hover = f"walk {place + 1}, {about}<br>d = %{{x}}: %{{y:.3f}}<extra></extra>"
+        look = {"width": 0.7, "opacity": 0.3 + 0.5 * (place % 3 == 0), "showlegend": False, "hovertemplate": hover}
+        traces.append(line(table["travelled"], walk, BLUE, **look))
     y = {"title": {"text": "ln |δ<sub>d</sub>| / |δ<sub>D</sub>|"}}
-    title = f"{len(names)} of {facts['walks']:,.0f} walks of a linear network, {about}"
+    title = f"{len(walks)} of {facts['walks']:,.0f} walks of a linear network, {about}"
     return panel(title, traces, _X, y, shapes=[level(0.0, MUTED, "solid")])
 
 
 def _mean(table: Table) -> Panel:
     x, mean, error = table["travelled"], table["mean"], table["standard_error"]
-    said = "d = %{x}: mean %{y:.4f} ± %{customdata:.4f}<extra></extra>"
+    hover = "d = %{x}: mean %{y:.4f} ± %{customdata:.4f}<extra></extra>"
     traces = [
         band(x, mean - 2 * error, mean + 2 * error, "± 2 standard errors"),
-        line(x, mean, BLUE, name="mean of the walks", customdata=error.astype(np.float32), hovertemplate=said),
+        line(x, mean, BLUE, name="mean of the walks", customdata=error.astype(np.float32), hovertemplate=hover),
         line(x[[0, -1]], np.zeros(2), RED, name="predicted: 0", dash="dash"),
     ]
     return panel("Their mean stays at 0", traces, _X, {"title": {"text": "mean log-norm"}})
