@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.small_figures import use_small_figures
 from typer.testing import CliRunner
 
 import gradwalk
@@ -15,7 +16,7 @@ from gradwalk import cli
 from gradwalk.cli.gain import gain
 from gradwalk.cli.reproduce import reproduce
 from gradwalk.cli.walk import walk
-from gradwalk.figures import fig1, fig2, table
+from gradwalk.figures import table
 
 COMMANDS = (cli.root, gain, walk, reproduce)
 
@@ -42,12 +43,9 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def quick(monkeypatch) -> None:
+def quick(monkeypatch) -> list[tuple[str, int]]:
     """Figures small enough for a test."""
-    compute1, compute2 = fig1.compute, fig2.compute
-    monkeypatch.setattr(fig1, "compute", lambda seed: compute1(seed, width=10, depth=8, walks=20, shown=3))
-    small = {"widths": (10, 20), "points": 3, "width": 10, "depth": 5, "walks": (10, 10)}
-    monkeypatch.setattr(fig2, "compute", lambda seed: compute2(seed, **small))
+    return use_small_figures(monkeypatch)
 
 
 def test_gain_prints_gain_scale_and_step() -> None:
@@ -140,16 +138,15 @@ def test_reproduce_writes_all_figures_and_their_tables(tmp_path: Path) -> None:
     assert written == pictures | {"index.html"}
     assert table.read(tmp_path / "new" / "figures" / "fig1.csv").facts["seed"] == 3
     assert "mean log-norm after 8 layers" in printed
-    assert "tanh: serviceable g" in printed
+    assert "tanh: g with |mean| < 1" in printed
 
 
-@pytest.mark.usefixtures("quick")
-def test_redraw_uses_the_table_and_computes_nothing(tmp_path: Path, monkeypatch) -> None:
+def test_redraw_uses_the_table_and_computes_nothing(tmp_path: Path, quick: list[tuple[str, int]]) -> None:
     run("reproduce", "fig1", "--out", str(tmp_path))
     before = (tmp_path / "fig1.png").read_bytes()
     (tmp_path / "fig1.png").unlink()
-    monkeypatch.setattr(fig1, "compute", None)
     run("reproduce", "fig1", "--out", str(tmp_path), "--redraw")
+    assert quick == [("fig1", 0)]
     assert (tmp_path / "fig1.png").read_bytes() == before
     assert not (tmp_path / "fig2.png").exists()
 
@@ -195,7 +192,7 @@ def test_every_example_in_the_help_runs(tmp_path: Path, monkeypatch) -> None:
         ("walk relu --width 9 --depth 3 --walks 0", "simulate: walks must be at least 1, got walks=0"),
         ("walk relu --width 9 --depth 3 --gain -1", "simulate: gain must be positive and finite, got gain=-1.0"),
         ("walk relu --width 9 --depth 3 --out walk.bmp", "figures: a figure is written as .png, .pdf, .svg"),
-        ("reproduce fig9", 'or "initialisers" or "all", got figure=\'fig9\''),
+        ("reproduce fig9", "reproduce: there is no figure 'fig9'; did you mean 'fig"),
         ("reproduce fig1 --seed -1", "reproduce: seed must be at least 0, got seed=-1"),
     ],
 )
@@ -203,9 +200,10 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, arguments: str, sentence:
     assert sentence in failure(capsys, *arguments.split())
 
 
-def test_an_unwritable_path_is_reported_before_anything_is_sampled(capsys, tmp_path: Path, monkeypatch) -> None:
+def test_an_unwritable_path_is_reported_before_anything_is_sampled(
+    capsys, tmp_path: Path, monkeypatch, quick
+) -> None:
     monkeypatch.setattr(gradwalk, "simulate", None)
-    monkeypatch.setattr(fig1, "compute", None)
     file = tmp_path / "file"
     file.touch()
     walk = ("walk", "relu", "--width", "9", "--depth", "3", "--out")
@@ -213,6 +211,7 @@ def test_an_unwritable_path_is_reported_before_anything_is_sampled(capsys, tmp_p
     assert "No such file" in failure(capsys, *walk, str(tmp_path / "none" / "walk.png"))
     assert "cannot use" in failure(capsys, "reproduce", "fig1", "--out", str(file))
     assert "fig1.csv" in failure(capsys, "reproduce", "fig1", "--out", str(tmp_path), "--redraw")
+    assert quick == []
 
 
 def test_a_bug_keeps_its_traceback(monkeypatch) -> None:

@@ -1,18 +1,22 @@
-"""The tables of the figures bear the paper's claims out, and the pictures show what they must."""
+"""The tables of Figures 1 and 2 bear out the paper's claims, and the pictures show them."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from pandas.testing import assert_frame_equal
 
 from gradwalk import figures
-from gradwalk.figures import GREEN, RED, fig1, fig2, table
-from gradwalk.figures.table import Table
+from gradwalk.figures import FIGURES, GREEN, RED, Table, fig1, fig2, table
+
+RESULTS = Path(__file__).parents[1] / "results"
+TABLES = [path for path in sorted(RESULTS.rglob("*.csv")) if path.stem in FIGURES]
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +30,7 @@ def gains() -> Table:
 
 
 def lines(panel: Axes, color: str) -> list[tuple[object, str]]:
-    """The level and the style of the horizontal lines of that colour across the panel."""
+    """Return the height and the style of the horizontal lines of that colour across the panel."""
     return [
         (line.get_ydata()[0], line.get_linestyle())
         for line in panel.get_lines()
@@ -44,9 +48,7 @@ def test_a_figure_redraws_from_its_csv_alone(module, data, tmp_path: Path, reque
     table.write(computed, tmp_path / "data.csv")
     again = table.read(tmp_path / "data.csv")
     assert again.facts == computed.facts
-    assert list(again.columns) == list(computed.columns)
-    for name in computed.columns:
-        np.testing.assert_array_equal(again[name], computed[name])
+    assert_frame_equal(again.frame, computed.frame, check_exact=True)
     monkeypatch.setattr(module, "simulate", None)  # drawing must not simulate
     first, second = drawn(module.draw(computed)), drawn(module.draw(again))
     assert len(first) == len(second) > 3
@@ -57,9 +59,23 @@ def test_a_figure_redraws_from_its_csv_alone(module, data, tmp_path: Path, reque
 
 def test_the_csv_is_plain_numbers_under_named_columns(walks: Table, tmp_path: Path) -> None:
     table.write(walks, tmp_path / "data.csv")
-    comments = len(walks.facts)
-    read = np.genfromtxt(tmp_path / "data.csv", delimiter=",", names=True, skip_header=comments)
-    np.testing.assert_array_equal(read["variance"], walks["variance"])
+    read = pd.read_csv(tmp_path / "data.csv", comment="#")
+    np.testing.assert_allclose(read["variance"], walks["variance"], rtol=1e-15)
+
+
+@pytest.mark.parametrize("path", TABLES, ids=lambda path: str(path.relative_to(RESULTS)))
+def test_a_table_of_the_results_is_the_same_to_the_byte_when_written_again(path: Path, tmp_path: Path) -> None:
+    table.write(table.read(path), tmp_path / "again.csv")
+    assert (tmp_path / "again.csv").read_bytes() == path.read_bytes()
+
+
+def test_only_empty_cells_are_missing(tmp_path: Path) -> None:
+    given = Table.of({"data": ["nan", "#1, a"], "error": [0.1, np.nan]}, {"seed": 3, "gain": 1e-05}, {"note": "a = b"})
+    table.write(given, tmp_path / "data.csv")
+    again = table.read(tmp_path / "data.csv")
+    assert list(again["data"]) == ["nan", "#1, a"]
+    np.testing.assert_array_equal(again["error"], [0.1, np.nan])
+    assert (again.facts, again.made) == (given.facts, given.made)
 
 
 def test_the_mean_of_the_linear_walk_stays_at_0(walks: Table) -> None:
@@ -114,15 +130,15 @@ def test_the_mean_rises_with_the_gain_and_is_0_at_the_predicted_one(gains: Table
         assert rows["mean"][-1] > 3
 
 
-def test_the_serviceable_range_is_widest_for_tanh(gains: Table) -> None:
-    relative = {name: high / low - 1 for name in fig2.TITLES for low, high in [fig2.serviceable(gains, name)]}
-    assert relative["linear"] == pytest.approx(np.expm1(2 / 200), rel=0.5)  # the mean is 200 ln g and a constant
+def test_the_usable_range_is_widest_for_tanh(gains: Table) -> None:
+    relative = {name: high / low - 1 for name in fig2.TITLES for low, high in [fig2.usable_gains(gains, name)]}
+    assert relative["linear"] == pytest.approx(np.expm1(2 / 200), rel=0.5)  # the mean is 200 ln g plus a constant
     assert relative["tanh"] > 4 * max(relative["linear"], relative["relu"])
 
 
 def test_a_range_that_the_points_do_not_reach_is_not_a_number() -> None:
     columns = {"panel": ["mean"] * 2, "activation": ["tanh"] * 2, "gain": [1.0, 2.0], "mean": [-0.5, 3.0]}
-    low, high = fig2.serviceable(Table({name: np.array(cells) for name, cells in columns.items()}), "tanh")
+    low, high = fig2.usable_gains(Table.of(columns), "tanh")
     assert np.isnan(low)
     assert high == pytest.approx(1 + 1.5 / 3.5)
 
@@ -149,11 +165,11 @@ def test_figure_2_has_guide_lines_and_an_arrow_at_each_predicted_gain(gains: Tab
         assert arrow.get_text().startswith({"linear": "eq. 13", "relu": "eq. 18", "tanh": "ours"}[name])
 
 
-def test_the_summaries_say_what_the_tables_hold(walks: Table, gains: Table) -> None:
+def test_the_summaries_agree_with_the_tables(walks: Table, gains: Table) -> None:
     first, second = dict(fig1.summary(walks)), dict(fig2.summary(gains))
     assert first["mean log-norm after 100 layers"].startswith(f"{walks['mean'][-1]:+.3f}")
-    low, high = fig2.serviceable(gains, "tanh")
-    assert second["tanh: serviceable g, |mean| < 1"].startswith(f"{low:.4f} to {high:.4f}")
+    low, high = fig2.usable_gains(gains, "tanh")
+    assert second["tanh: g with |mean| < 1"].startswith(f"{low:.4f} to {high:.4f}")
     assert second["tanh: N with best g in 1.1 to 1.3"] == "30 to 100"
 
 
@@ -171,15 +187,28 @@ def test_a_picture_is_the_same_to_the_byte(walks: Table, tmp_path: Path, ending:
         figures.save(fig1.draw(walks), [path])
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert len(paths[0].read_bytes()) > 10_000
-    assert b"Date" not in paths[0].read_bytes()  # which two pictures of the same second would share
+    assert b"Date" not in paths[0].read_bytes()  # two pictures drawn within a second would share it
 
 
-def test_other_endings_and_figures_are_refused_in_a_sentence() -> None:
+def test_unknown_formats_and_figures_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^figures: a figure is written as \.png, \.pdf, \.svg, got 'a\.bmp'$"):
         figures.ending(Path("a.bmp"))
-    names = '"fig1" or .* or "initialisers"'
-    with pytest.raises(ValueError, match=rf"^figures: figure must be {names}, got figure='fig9'$"):
-        figures.figure_module("fig9")
+    with pytest.raises(ValueError, match=r"^there is no figure 'fig9'; did you mean 'fig\d"):
+        FIGURES["fig9"]
+
+
+def test_every_figure_is_simulated_or_trained_and_has_its_specs() -> None:
+    for figure in FIGURES:
+        assert figure.title
+        assert figure.caption.endswith(".")
+        assert figure.panels is not None
+        if isinstance(figure, figures.SimulatedFigure):
+            continue
+        assert isinstance(figure, figures.TrainedFigure)
+        assert figure.scales == (figures.SCALES if figure.in_paper else figures.SCALES[:-1])
+    assert [figure.name for figure in FIGURES if not figure.in_paper and figure.name in ("fig1", "initialisers")] == [
+        "initialisers"
+    ]
 
 
 def test_pyplot_is_never_loaded() -> None:

@@ -1,4 +1,4 @@
-"""Figures 3 and 4: the tables of sweeps, the numbers that bear on the claims, and the pictures drawn from them."""
+"""Figures 3 and 4: the tables of sweeps, the numbers that bear on the claims, and the pictures."""
 
 import itertools
 import re
@@ -10,9 +10,12 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
+from pandas.testing import assert_frame_equal
 
-from gradwalk import data
+from gradwalk.data import Datasets
 from gradwalk.figures import (
+    Table,
+    by_epoch,
     error_axis,
     error_by_depth,
     fig3,
@@ -21,20 +24,21 @@ from gradwalk.figures import (
     fig4c,
     fig4d,
     outcomes,
+    run_table,
     table,
-    trained,
 )
-from gradwalk.figures.table import Table
+from gradwalk.figures.outcomes import Schedule
 from gradwalk.sweep import Result
 from gradwalk.train import Epoch, Run
 
-EXAMPLES = 1000  # of digits, on which every synthetic run is said to have trained
-LOADED = {("digits", EXAMPLES, "dimension"): data.load("digits", examples=EXAMPLES)}
-HELD_OUT = len(next(iter(LOADED.values())).test)
+EXAMPLES = 1000  # of digits, on which every synthetic run is supposed to have trained
+DATASETS = Datasets()
+DIGITS = DATASETS.load("digits", EXAMPLES)
+HELD_OUT = len(DIGITS.test)
 
 
 def result(errors: Iterable[float], diverged: int | None = None, status: str = "done", **settings: object) -> Result:
-    """A run that made so many mistakes after each epoch (or, in reconstruction, had such errors)."""
+    """Return a run with so many mistakes after each epoch (or, in reconstruction, with these errors)."""
     run = Run(**{"data": "digits", "examples": EXAMPLES, "params": 2e4, "rate_in": 0.1, "rate_out": 0.1} | settings)
     classify = run.task == "classify"
     epochs = tuple(
@@ -47,22 +51,22 @@ def result(errors: Iterable[float], diverged: int | None = None, status: str = "
     return Result(run, "", how, epochs, diverged, train_examples=EXAMPLES, test_examples=HELD_OUT)
 
 
-def by_run(*found: Result) -> Table:
-    return trained.by_run(found, LOADED)
+def by_run(*results: Result) -> Table:
+    return run_table.by_run(results, DATASETS)
 
 
 def runs(mistakes: Callable[..., float | None], **grid: list) -> list[Result]:
-    """A run for each combination, with the mistakes of the function; None for one that diverged in its first epoch."""
-    found = []
+    """Return one run per combination; `mistakes` returns None for one that diverges in its first epoch."""
+    results = []
     for values in itertools.product(*grid.values()):
         settings = dict(zip(grid, values, strict=True))
         count = mistakes(**settings)
-        found.append(result([], diverged=1, **settings) if count is None else result([count], **settings))
-    return found
+        results.append(result([], diverged=1, **settings) if count is None else result([count], **settings))
+    return results
 
 
 def points(panel: Axes) -> list[tuple[float, float, str]]:
-    """All that is drawn with a marker: x, y and colour."""
+    """Return x, y and colour of everything drawn with a marker."""
     return [
         (round(float(x), 6), round(float(y), 9), to_hex(line.get_color()))
         for line in marked(panel)
@@ -75,7 +79,7 @@ def marked(panel: Axes) -> list[Line2D]:
 
 
 def guides(panel: Axes) -> dict[str, float]:
-    """The dotted lines across the panel, by the names beside them."""
+    """Return the heights of the dotted lines across the panel, by their labels."""
     levels = [float(line.get_ydata()[0]) for line in panel.get_lines() if line.get_linestyle() == ":"]
     named = {text.get_text(): text.xy[1] for text in panel.texts if re.match("0 mistakes|diverged", text.get_text())}
     assert not named or sorted(named.values()) == sorted(levels)
@@ -85,7 +89,7 @@ def guides(panel: Axes) -> dict[str, float]:
 # Tables
 
 
-def test_a_row_a_run_says_how_it_ended() -> None:
+def test_one_row_per_run_records_how_it_ended() -> None:
     shown = by_run(
         result([50, 20, 30], depth=4, gain=1.1, seed=3),
         result([50, 40], diverged=3, depth=8, gain=1.2),
@@ -102,7 +106,7 @@ def test_a_row_a_run_says_how_it_ended() -> None:
     np.testing.assert_array_equal(shown["depth"], [4, 8, 8])
     np.testing.assert_array_equal(shown["gain"], [1.1, 1.2, 1.3])
     np.testing.assert_array_equal(shown["seed"], [3, 0, 0])
-    assert shown["width"][0] == result([], depth=4).run.architecture(next(iter(LOADED.values()))).widths[1]
+    assert shown["width"][0] == result([], depth=4).run.architecture(DIGITS).widths[1]
 
 
 def test_a_reconstruction_has_an_error_and_no_mistakes() -> None:
@@ -111,22 +115,22 @@ def test_a_reconstruction_has_an_error_and_no_mistakes() -> None:
     assert np.isnan(shown["train_mistakes"][0])
 
 
-def test_a_gain_that_was_left_to_us_is_told() -> None:
+def test_a_gain_that_is_not_given_is_recorded_as_computed() -> None:
     shown = by_run(result([5], depth=4, activation="relu"))
     run = result([], depth=4, activation="relu").run
-    assert shown["gain"][0] == run.gains(run.architecture(next(iter(LOADED.values()))).widths).gain > 1.4
+    assert shown["gain"][0] == run.gains(run.architecture(DIGITS).widths).gain > 1.4
 
 
-def test_a_row_an_epoch_ends_where_the_run_diverged() -> None:
-    found = [result([9, 4], depth=4, gain=1.0), result([8], diverged=2, depth=4, gain=1.1)]
-    shown = trained.by_epoch(found, LOADED)
+def test_one_row_per_epoch_ends_where_the_run_diverged() -> None:
+    results = [result([9, 4], depth=4, gain=1.0), result([8], diverged=2, depth=4, gain=1.1)]
+    shown = by_epoch(results, DATASETS)
     np.testing.assert_array_equal(shown["epoch"], [1, 2, 1, 2])
     np.testing.assert_array_equal(shown["train_error"], [0.009, 0.004, 0.008, np.nan])
     assert shown["status"].tolist() == ["done", "done", "diverged", "diverged"]
 
 
-def test_the_error_of_a_constant_answer_stands_beside_the_others() -> None:
-    split = next(iter(LOADED.values())).train
+def test_the_error_of_a_constant_answer_is_in_the_table() -> None:
+    split = DIGITS.train
     shown = by_run(result([5], depth=4, gain=1.0), result([0.5], task="reconstruct", depth=4, gain=1.0))
     mistakes = min(int((split.labels != label).sum()) for label in range(10))
     moving = int((split.frames.std(axis=0) > 0).sum())  # pixels that are the same everywhere have no variance
@@ -141,19 +145,19 @@ def test_the_mean_over_g_leaves_diverged_runs_out_and_counts_them() -> None:
         *runs(lambda gain, **_: {1.0: 10, 1.1: 30, 1.2: None}[gain], depth=[4], gain=[1.0, 1.1, 1.2]),
         *runs(lambda **_: None, depth=[8], gain=[1.0, 1.1]),
     )
-    mean = outcomes.averages(shown)
+    mean = outcomes.averages(shown.frame)
     np.testing.assert_array_equal(mean["depth"], [4, 8])
     np.testing.assert_allclose(mean["train_error"], [0.02, np.nan])
     np.testing.assert_array_equal(mean["runs"], [3, 2])
     np.testing.assert_array_equal(mean["diverged"], [1, 2])
-    assert len(outcomes.dependable(mean)["depth"]) == 0
+    assert outcomes.dependable(mean).empty
 
 
 def test_of_equal_errors_the_smaller_loss_is_the_best_and_diverged_runs_never_are() -> None:
     shown = by_run(*(result([5], depth=4, gain=gain) for gain in (1.0, 1.1, 1.2)), result([], 1, depth=4, gain=1.3))
-    shown.columns["train_loss"][:3] = [0.3, 0.1, 0.2]
-    assert outcomes.best(shown)["gain"][0] == 1.1
-    assert outcomes.best(outcomes.select(shown, shown["gain"] == 1.3)) is None
+    frame = shown.frame.assign(train_loss=[0.3, 0.1, 0.2, np.nan])
+    assert outcomes.best(frame)["gain"] == 1.1
+    assert outcomes.best(frame[frame["gain"] == 1.3]) is None
 
 
 def test_no_mistakes_count_as_half_a_mistake_in_a_ratio() -> None:
@@ -182,26 +186,26 @@ def gains() -> Table:
 
 
 def test_figure_3_finds_the_best_gain_of_each_depth(gains: Table) -> None:
-    found = fig3.claims(gains)
-    assert (found["tanh_4_best_gain"], found["tanh_16_best_gain"]) == (1.2, 1.5)
-    assert (found["relu_4_best_gain"], found["relu_16_best_gain"]) == (1.4, 1.4)
-    assert (found["tanh_4_error"], found["tanh_16_error"]) == (0, 0.016)
-    assert (found["tanh_in_range"], found["relu_in_range"]) == (0.5, 1.0)
-    assert found["tanh_4_error_at_1"] == 0.2
-    assert found["tanh_4_ratio_at_1"] == 400  # of half a mistake
-    assert found["relu_16_ratio_at_1"] == pytest.approx(416 / 16)
-    # Within 1.1 to 1.4 there are g = 1.2 and 1.4 at two depths; only D = 4, g = 1.2 gets to 1 %.
-    assert (found["tanh_near_zero"], found["relu_near_zero"]) == (0.25, 0.25)
+    tanh, relu = (fig3.gain_ranges(gains)[name] for name in ("tanh", "relu"))
+    assert [(best.depth, best.gain) for best in tanh.depths] == [(4, 1.2), (16, 1.5)]
+    assert [(best.depth, best.gain) for best in relu.depths] == [(4, 1.4), (16, 1.4)]
+    assert [best.error for best in tanh.depths] == [0, 0.016]
+    assert (tanh.share_inside, relu.share_inside) == (0.5, 1.0)
+    assert (tanh.inside, relu.inside) == (1, 2)
+    assert tanh.depths[0].error_at_1 == 0.2
+    assert relu.depths[1].error_at_1 == 0.416
+    # Within 1.1 to 1.4 there are g = 1.2 and 1.4 at two depths; only D = 4, g = 1.2 reaches 1 %.
+    assert (tanh.near_zero, relu.near_zero) == (0.25, 0.25)
 
 
-def test_figure_3_says_so_in_words(gains: Table) -> None:
-    said = dict(fig3.summary(gains))
-    assert said["tanh, D = 4: best g"] == "1.2: 0.00 % (0 mistakes)"
-    assert said["tanh, D = 4: at g = 1"] == "20.00 % (200 mistakes)"
-    assert said["ReLU: best g in 1.4 to 1.55"] == "100 % of depths"
-    assert said["runs"] == "41: 38 done, 2 diverged, 1 failed"
-    assert said["error of a constant answer"].startswith("8")
-    assert said["data"] == f"digits: 1,000 to train on, {HELD_OUT} held out"
+def test_the_summary_of_figure_3_has_the_best_gains(gains: Table) -> None:
+    lines = dict(fig3.summary(gains))
+    assert lines["tanh, D = 4: best g"] == "1.2: 0.00 % (0 mistakes)"
+    assert lines["tanh, D = 4: at g = 1"] == "20.00 % (200 mistakes)"
+    assert lines["ReLU: best g in 1.4 to 1.55"] == "100 % of depths"
+    assert lines["runs"] == "41: 38 done, 2 diverged, 1 failed"
+    assert lines["error of a constant answer"].startswith("8")
+    assert lines["data"] == f"digits: 1,000 to train on, {HELD_OUT} held out"
 
 
 @pytest.fixture(scope="module")
@@ -224,61 +228,68 @@ def depths() -> Table:
 
 
 def test_figure_4_finds_the_best_depth_and_what_the_schedule_is_worth(depths: Table) -> None:
-    found = fig4a.claims(depths)
-    assert [found[f"{depth}_error"] for depth in (2, 16, 32)] == pytest.approx([0.010, 0.016, 0.032])
-    assert [found[f"{depth}_run_error"] for depth in (2, 16, 32)] == pytest.approx([0.0, 0.011, 0.027])
-    assert found["best_depth"] == 2
-    assert found["second_ratio"] == pytest.approx(1.6)
-    assert found["deepest_ratio"] == pytest.approx(3.2)
-    assert (found["equal_rates"], found["unequal_rates"]) == pytest.approx((0.064, 0.032))
-    assert found["schedule_ratio"] == pytest.approx(2)
-    assert found["near_zero"] == pytest.approx(1 / 3)
+    found = error_by_depth.errors_by_depth(depths)
+    assert found.errors == pytest.approx({2: 0.010, 16: 0.016, 32: 0.032})
+    assert found.run_errors == pytest.approx({2: 0.0, 16: 0.011, 32: 0.027})
+    assert (found.best_depth, found.deepest) == (2, 32)
+    assert found.ratio(16, 2) == pytest.approx(1.6)
+    assert found.ratio(32, 2) == pytest.approx(3.2)
+    assert (found.schedule.equal, found.schedule.unequal) == pytest.approx((0.064, 0.032))
+    assert found.schedule.ratio == pytest.approx(2)
+    assert found.near_zero == pytest.approx(1 / 3)
 
 
 def test_figure_4d_compares_depths_16_and_32(depths: Table) -> None:
     assert ("error of D = 32 over D = 16", "2") in fig4d.summary(depths)
-    shallow = outcomes.select(depths, depths["depth"] < 32)
-    assert np.isnan(error_by_depth.depth_ratio(shallow, 32, 16))
+    shallow = Table(depths.frame[depths["depth"] < 32])
+    assert np.isnan(error_by_depth.errors_by_depth(shallow).ratio(32, 16))
 
 
 def test_figure_4b_compares_the_deepest_with_the_shallowest() -> None:
     errors = {4: 0.1, 8: 0.05, 16: 0.25}
-    found = [
+    results = [
         result([errors[depth] * gain], task="reconstruct", depth=depth, gain=gain)
         for depth in errors
         for gain in (0.5, 1.5)
     ]
-    shown = by_run(*found)
-    numbers = error_by_depth.claims(shown)
-    assert numbers["best_depth"] == 8
-    assert numbers["deepest_ratio"] == pytest.approx(5)
-    assert "near_zero" not in numbers
+    shown = by_run(*results)
+    found = error_by_depth.errors_by_depth(shown)
+    assert found.best_depth == 8
+    assert found.ratio(16, 8) == pytest.approx(5)
     assert ("error of D = 16 over D = 4", "2.5") in fig4b.summary(shown)
+
+
+def test_figures_4_of_which_every_run_diverged_have_no_best_depth() -> None:
+    shown = by_run(*runs(lambda **_: None, depth=[4, 8], gain=[1.0]))
+    found = error_by_depth.errors_by_depth(shown)
+    assert found.best_depth is None
+    assert ("best depth", "none") in fig4a.summary(shown)
+    assert np.isnan(found.schedule.ratio)
 
 
 @pytest.fixture(scope="module")
 def epochs() -> Table:
-    found = [
+    results = [
         result([500, 30, 40], depth=1000, params=2e6, gain=1.05, rate_in=0.1, rate_out=0.1),
         result([400, 60, 20], depth=1000, params=2e6, gain=1.05, rate_in=0.01, rate_out=0.1),
         result([300, 0, 35], depth=1000, params=2e6, gain=1.05, rate_in=0.01, rate_out=0.01, weights="orthogonal"),
         result([800], diverged=2, depth=1000, params=2e6, gain=1.05, rate_in=0.1, rate_out=0.01),
     ]
-    return trained.by_epoch(found, LOADED)
+    return by_epoch(results, DATASETS)
 
 
 def test_figure_4c_counts_the_mistakes_of_the_best_run_at_its_end(epochs: Table) -> None:
-    found = fig4c.claims(epochs)
-    assert (found["best_mistakes"], found["best_error"]) == (20, 0.02)
-    assert (found["best_rate_in"], found["best_rate_out"]) == (0.01, 0.1)
-    assert found["lowest_mistakes"] == 0
-    assert (found["gaussian_mistakes"], found["orthogonal_mistakes"]) == (20, 35)
-    assert found["schedule_ratio"] == pytest.approx(35 / 20)
-    assert (found["depth"], found["width"]) == (1000, epochs["width"][0])
-    assert outcomes.percent(0.001, EXAMPLES) == "0.10 % (1 mistake)"
-    said = dict(fig4c.summary(epochs))
-    assert said["best run"] == "2.00 % (20 mistakes)"
-    assert said["runs"] == "4: 3 done, 1 diverged"
+    found = fig4c.deep_runs(epochs)
+    assert (found.best["train_mistakes"], found.best["train_error"]) == (20, 0.02)
+    assert (found.best["rate_in"], found.best["rate_out"]) == (0.01, 0.1)
+    assert found.mistakes == {"gaussian": 20, "orthogonal": 35}
+    assert found.lowest == {"gaussian": 20, "orthogonal": 0}
+    assert found.schedule == Schedule(0.035, 0.02, EXAMPLES)
+    assert (found.depth, found.width) == (1000, epochs["width"][0])
+    lines = dict(fig4c.summary(epochs))
+    assert lines["best run"] == "2.00 % (20 mistakes)"
+    assert lines["least after any epoch"] == "0 mistakes"
+    assert lines["runs"] == "4: 3 done, 1 diverged"
 
 
 # Pictures
@@ -289,13 +300,12 @@ def test_figure_3_shows_every_run_above_and_the_least_below(gains: Table) -> Non
     assert [panel.get_title() for panel in panels] == ["tanh", "ReLU", "", ""]
     shades = error_axis.shades([4, 16])
     for name, upper, lower in zip(("tanh", "relu"), panels[:2], panels[2:], strict=True):
-        rows = outcomes.finished(gains).where(activation=name)
-        assert len(points(upper)) == len(rows["gain"]) == 20
+        rows = outcomes.finished(gains.where(activation=name))
+        assert len(points(upper)) == len(rows) == 20
         for depth in (4, 16):
-            here = outcomes.select(rows, rows["depth"] == depth)
             shown = {x: y for x, y, colour in points(lower) if colour == shades[depth]}
-            expected = {gain: outcomes.least(same) for (gain,), same in outcomes.groups(here, "gain")}
-            assert shown == pytest.approx({gain: error or 0.0005 for gain, error in expected.items()})
+            least = rows[rows["depth"] == depth].groupby("gain")["train_error"].min()
+            assert shown == pytest.approx({gain: error or 0.0005 for gain, error in least.items()})
         assert upper.get_yscale() == lower.get_yscale() == "log"
         assert lower.get_xlabel() == "g"
     legend = fig3.draw(gains).legends[0]
@@ -330,7 +340,7 @@ def test_all_that_is_drawn_lies_within_the_axes() -> None:
             assert all(low < y < high for _, y, _ in points(panel))
 
 
-def test_figure_4_is_log2_against_log10_with_a_colour_and_a_marker_a_rate(depths: Table) -> None:
+def test_figure_4_is_log2_against_log10_with_a_colour_and_a_marker_per_rate(depths: Table) -> None:
     figure = fig4a.draw(depths)
     (panel,) = figure.axes
     assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")
@@ -371,7 +381,7 @@ def test_a_reconstruction_error_that_is_absurd_lies_with_the_diverged() -> None:
     assert guides(panel) == {"diverged,\nor > 10": 16}
 
 
-def test_figure_4c_draws_a_curve_a_run_that_ends_above_where_it_diverged(epochs: Table) -> None:
+def test_figure_4c_draws_one_curve_per_run_that_ends_above_if_it_diverged(epochs: Table) -> None:
     figure = fig4c.draw(epochs)
     (panel,) = figure.axes
     assert guides(panel) == {"0 mistakes": 0.0005, "diverged": 2.0}
@@ -394,8 +404,7 @@ def test_a_trained_figure_redraws_from_its_csv_alone(module, name: str, tmp_path
     computed = request.getfixturevalue(name)
     table.write(computed, tmp_path / "data.csv")
     again = table.read(tmp_path / "data.csv")
-    for column in computed.columns:
-        np.testing.assert_array_equal(again[column], computed[column])
+    assert_frame_equal(again.frame, computed.frame, check_exact=True)
     assert [points(panel) for panel in module.draw(again).axes] == [
         points(panel) for panel in module.draw(computed).axes
     ]

@@ -1,4 +1,4 @@
-"""Which initialiser at which depth: the figure, and the claim of our own."""
+"""The figure that compares initialisers by depth, and the claim that goes with it."""
 
 import itertools
 import json
@@ -14,13 +14,12 @@ from matplotlib.colors import to_hex
 from typer.testing import CliRunner
 
 import gradwalk
-from gradwalk import cli, figures
-from gradwalk.figures import initialisers, table, trained
-from gradwalk.figures.initialisers import Contest
-from gradwalk.figures.table import Table
-from gradwalk.report import page, plots, runs
-from gradwalk.report.claims import OUR_CLAIMS
-from gradwalk.report.finding import FAILS, HOLDS, IN_PART, NOT_RUN
+from gradwalk import cli
+from gradwalk.figures import Table, initialisers, table
+from gradwalk.figures.initialisers import FIGURE, Contest
+from gradwalk.nets.initial import SCHEMES
+from gradwalk.report import CLAIMS, Finding, page
+from gradwalk.report.finding import FAILS, HOLDS, IN_PART, NOT_RUN, UNDECIDED
 from gradwalk.sweep import Spec
 
 # Specs
@@ -59,42 +58,42 @@ def test_a_spec_says_what_does_not_go_together(text: str, sentence: str) -> None
 
 @pytest.mark.parametrize("scale", ["smoke", "quick", "laptop"])
 def test_the_spec_of_each_scale_has_all_initialisers_and_the_same_rates_for_each(scale: str) -> None:
-    asked = Spec.load(trained.spec_text("initialisers", scale)).runs()
+    runs = Spec.load(FIGURE.spec_text(scale)).runs()
     by_weights: dict[str, set] = {}
-    for run in asked:
+    for run in runs:
         by_weights.setdefault(run.weights, set()).add((run.activation, run.depth, run.rate_in, run.seed))
         assert (run.epochs, run.rate_in) == (1, run.rate_out)
-    assert set(by_weights) == set(COMPARED)
+    assert set(by_weights) == set(SCHEMES) == set(initialisers.TITLES)
     assert len(set(map(frozenset, by_weights.values()))) == 1
-    assert len({run.rate_in for run in asked}) > 1
+    assert len({run.rate_in for run in runs}) > 1
 
 
-def test_there_is_no_scale_paper_of_a_figure_that_is_not_in_it() -> None:
-    with pytest.raises(ValueError, match="initialisers is not in the paper, and has no scale 'paper'"):
-        trained.spec_text("initialisers", "paper")
+def test_a_figure_that_is_not_in_the_paper_has_no_scale_paper() -> None:
+    sentence = "figures: initialisers has no spec at scale 'paper'; its scales are smoke, quick, laptop"
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        FIGURE.spec_text("paper")
 
 
 # The table
 
 
-COMPARED = initialisers.COMPARED
 Loss = Callable[..., float | None]
 
 
-def made_up(loss: Loss, *, names=("tanh", "relu"), depths=(4, 64, 256), seeds=3, weights=COMPARED, **more) -> Table:
-    """The figure's table: `loss` gives that of each run from its settings, None for one that diverged."""
+def made_up(loss: Loss, *, names=("tanh", "relu"), depths=(4, 64, 256), seeds=3, weights=SCHEMES, **more) -> Table:
+    """Return a table of the figure; `loss` returns that of a run with these settings, None if it diverges."""
     facts = {"data": "mnist", "train_examples": 10_000, "test_examples": 10_000, "task": "classify", "width": 48}
     rows = []
     for name, scheme, depth, rate, seed in itertools.product(names, weights, depths, (0.1, 0.01), range(seeds)):
-        found = loss(name=name, weights=scheme, depth=depth, rate=rate, seed=seed)
-        value = np.nan if found is None else found
-        ended = {"status": "diverged" if found is None else "done", "diverged": 1 if found is None else np.nan}
+        given = loss(name=name, weights=scheme, depth=depth, rate=rate, seed=seed)
+        value = np.nan if given is None else given
+        ended = {"status": "diverged" if given is None else "done", "diverged": 1 if given is None else np.nan}
         settings = {"activation": name, "weights": scheme, "depth": depth, "params": np.nan, "seed": seed}
-        rates = {"gain": 1.1 if scheme in initialisers.walks() else np.nan, "rate_in": rate, "rate_out": rate}
+        rates = {"gain": 1.1 if scheme in initialisers.WALKS else np.nan, "rate_in": rate, "rate_out": rate}
         measured = dict.fromkeys(("train_loss", "test_loss", "train_error", "test_error", "lowest_error"), value)
         measured |= {"train_mistakes": value, "test_mistakes": value, "epoch": 1, "clipped": 0, "seconds": 1.0}
         rows.append(facts | settings | rates | ended | measured | {"constant_error": 0.9} | more)
-    return Table({name: np.array([row[name] for row in rows]) for name in rows[0]}, {}, MADE | {"scale": "laptop"})
+    return Table.of(rows, made=MADE | {"scale": "laptop"})
 
 
 def deep_win(weights: str, depth: int, seed: int, **_: object) -> float:
@@ -135,17 +134,15 @@ def test_a_contest_is_won_tied_lost_or_without_anyone_who_learned(walk: float, p
 # The claim
 
 
-def judged(given: Table | None):
-    (claim,) = OUR_CLAIMS
-    return claim.judge({} if given is None else {"initialisers": given})
+def judged(given: Table | None) -> Finding:
+    return CLAIMS["I1"].finding({} if given is None else {"initialisers": given})
 
 
 def test_the_claim_holds_where_the_walk_is_lower_from_some_depth_on() -> None:
-    found = judged(made_up(deep_win))
-    assert found.verdict == HOLDS
-    assert (
-        "tanh from D = 64 on (lower at 64, 256, higher at 4; D = 256: random walk, orthogonal 0.510" in found.came_out
-    )
+    finding = judged(made_up(deep_win))
+    words = "tanh from D = 64 on (lower at 64, 256, higher at 4; D = 256: random walk, orthogonal 0.510"
+    assert finding.verdict == HOLDS
+    assert words in finding.came_out
 
 
 def test_the_claim_holds_in_part_where_one_activation_is_lost() -> None:
@@ -154,7 +151,7 @@ def test_the_claim_holds_in_part_where_one_activation_is_lost() -> None:
 
     found = judged(made_up(loss))
     assert found.verdict == IN_PART
-    assert "ReLU at no depth to the last (higher at 4, 64, 256" in found.came_out
+    assert "ReLU at no depth up to the last (higher at 4, 64, 256" in found.came_out
 
 
 @pytest.mark.parametrize(
@@ -166,53 +163,53 @@ def test_the_claim_holds_in_part_where_one_activation_is_lost() -> None:
         lambda **_: None,
         lambda weights, depth, **_: 0.5 if weights == "lsuv" and depth == 256 else deep_win(weights, depth, 0),
     ],
-    ids=["a peer is lower", "all tied", "nobody learns", "all diverge", "lost again at the greatest depth"],
+    ids=["a peer is lower", "all tied", "none learns", "all diverge", "lost again at the greatest depth"],
 )
 def test_the_claim_fails_where_a_peer_is_as_good_at_the_greatest_depth(loss: Loss) -> None:
     assert judged(made_up(loss)).verdict == FAILS
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("given", "verdict", "why"),
     [
-        (None, "Initialisers was not run."),
-        (made_up(deep_win, data="digits"), "trained on digits, not on MNIST"),
-        (made_up(deep_win, train_examples=1000), "only 1,000 examples"),
-        (made_up(deep_win, depths=(4, 64)), "no 256 layers"),
-        (made_up(deep_win, weights=[each for each in COMPARED if each != "lsuv"]), "lsuv not run"),
+        (None, NOT_RUN, "Initialisers was not run."),
+        (made_up(deep_win, data="digits"), UNDECIDED, "trained on digits, not on MNIST"),
+        (made_up(deep_win, train_examples=1000), UNDECIDED, "only 1,000 examples"),
+        (made_up(deep_win, depths=(4, 64)), UNDECIDED, "no 256 layers"),
+        (made_up(deep_win, weights=[each for each in SCHEMES if each != "lsuv"]), UNDECIDED, "lsuv not run"),
     ],
 )
-def test_too_little_is_no_verdict(given: Table | None, why: str) -> None:
-    found = judged(given)
-    assert found.verdict == NOT_RUN
-    assert why in found.came_out
+def test_too_little_is_undecided(given: Table | None, verdict: str, why: str) -> None:
+    finding = judged(given)
+    assert finding.verdict == verdict
+    assert why in finding.came_out
 
 
 # Pictures and page
 
 
-def test_the_figure_has_a_panel_an_activation_and_a_line_an_initialiser() -> None:
+def test_the_figure_has_one_panel_per_activation_and_one_line_per_initialiser() -> None:
     drawn_ = initialisers.draw(made_up(deep_win, names=("tanh", "relu", "selu", "gelu", "gelu*100")))
     titles = [panel.get_title() for panel in drawn_.axes if panel.get_title()]
     assert titles == ["tanh", "ReLU", "selu", "gelu", "steady gelu, f(100 a)/100"]
     first = drawn_.axes[0]
-    assert len(first.containers) == len(COMPARED)
-    assert len({to_hex(each[0].get_color()) for each in first.containers}) == len(COMPARED)
-    assert len({each[0].get_marker() for each in first.containers}) == len(COMPARED)
-    assert {text.get_text() for text in drawn_.legends[0].get_texts()} == set(initialisers.titles().values())
+    assert len(first.containers) == len(SCHEMES)
+    assert len({to_hex(each[0].get_color()) for each in first.containers}) == len(SCHEMES)
+    assert len({each[0].get_marker() for each in first.containers}) == len(SCHEMES)
+    assert {text.get_text() for text in drawn_.legends[0].get_texts()} == set(initialisers.TITLES.values())
 
 
 def test_runs_that_diverged_lie_on_a_line_of_that_name() -> None:
     given = made_up(lambda weights, **_: None if weights == "kaiming" else 0.5, names=["tanh"])
     (panel,) = initialisers.draw(given).axes
     assert "diverged,\nor > 10" in {text.get_text() for text in panel.texts}
-    (page_panel,) = plots.panels("initialisers", given)
+    (page_panel,) = initialisers.panels(given)
     lost = next(trace for trace in json.loads(page_panel.json)["data"] if trace["name"] == "Kaiming")
     assert "seed 0: diverged" in lost["text"][0]
 
 
-def test_a_point_of_the_page_tells_its_runs() -> None:
-    upper, _ = (json.loads(each.json) for each in plots.panels("initialisers", made_up(deep_win)))
+def test_a_point_of_the_page_shows_its_runs() -> None:
+    upper, _ = (json.loads(each.json) for each in initialisers.panels(made_up(deep_win)))
     walk = next(trace for trace in upper["data"] if trace["name"] == "random walk, orthogonal")
     assert walk["text"][1] == (
         "tanh, random walk, orthogonal, g = 1.1<br>D = 64, N = 48, rate 0.01<br>seed 0: loss 0.5, held out 0.5"
@@ -221,31 +218,22 @@ def test_a_point_of_the_page_tells_its_runs() -> None:
     assert "chance, ln 10" in {note["text"] for note in upper["layout"]["annotations"]}
 
 
-def test_the_page_shows_our_claim_beside_the_papers_and_as_ours(tmp_path: Path) -> None:
+def test_the_page_shows_the_claim_apart_from_the_papers(tmp_path: Path) -> None:
     table.write(made_up(deep_win), tmp_path / "initialisers.csv")
     html = page.write_page(tmp_path).read_text("utf-8")
-    assert "Ours, not the paper’s" in html
+    assert "Not in the paper</h3>" in html
     assert 'id="I1"' in html
     assert 'id="initialisers-2"' in html
     assert f"{NOT_RUN}: 12" in html  # the paper's are counted alone
     assert re.search(r'id="I1".*?<span class="verdict holds">', html, re.DOTALL)
-    assert "Ours, not the paper’s" not in page.page({}, tmp_path)
+    assert "Not in the paper</h3>" not in page.page({}, tmp_path)
 
 
-def test_what_was_run_is_not_measured_by_the_paper() -> None:
-    said = dict(runs.what_was_run("initialisers", made_up(deep_win)))
-    assert said["scale"] == "laptop"
-    assert said["runs"] == "252: 252 done"
-    assert "parameter limit" not in said
-
-
-def test_the_colours_of_the_page_are_there_in_both_dresses() -> None:
-    light, dark = page._text("page.css").split("@media (prefers-color-scheme: dark)")
-    used = set(re.findall(r"var\((--[\w-]+)\)", plots.panels("initialisers", made_up(deep_win))[0].json))
-    assert "--purple" in used
-    for name in used:
-        assert f"{name}:" in light
-        assert f"{name}:" in dark.split("\n}\n")[0]
+def test_what_was_run_is_not_compared_with_the_paper() -> None:
+    lines = dict(FIGURE.what_was_run(made_up(deep_win)))
+    assert lines["scale"] == "laptop"
+    assert lines["runs"] == "252: 252 done"
+    assert "parameter limit" not in lines
 
 
 # The command line
@@ -272,7 +260,7 @@ def test_the_figure_is_drawn_from_a_tiny_spec(tmp_path: Path) -> None:
     done = reproduce("initialisers", "--spec", str(tmp_path / "tiny.toml"), "--out", str(tmp_path), "--threads", "1")
     assert done.exit_code == 0, done.output
     shown = table.read(tmp_path / "initialisers.csv")
-    assert len(shown["depth"]) == 32
+    assert len(shown.frame) == 32
     assert np.isnan(shown.where(weights="torch")["gain"]).all()
     assert np.isnan(shown["params"]).all()
     assert set(shown["width"]) == {8}
@@ -284,8 +272,8 @@ def test_the_figure_is_drawn_from_a_tiny_spec(tmp_path: Path) -> None:
     assert (tmp_path / "initialisers.csv").read_bytes() == before
 
 
-def test_all_is_the_paper_and_our_figure_is_asked_for_by_name(tmp_path: Path) -> None:
-    assert "initialisers" not in figures.NAMES
+def test_all_is_the_paper_and_the_figure_is_requested_by_name() -> None:
+    assert not FIGURE.in_paper
     assert "Initialisers" not in reproduce("all", "--print-spec").stdout
     assert "Initialisers, smoke" in reproduce("initialisers", "--print-spec").stdout
     both = reproduce("all", "initialisers", "--print-spec").stdout
@@ -306,6 +294,6 @@ def test_train_takes_a_width_and_a_peer(tmp_path: Path) -> None:
 
 
 def test_the_summary_names_the_best_of_each_side() -> None:
-    said = dict(initialisers.summary(made_up(deep_win)))
-    assert said["ReLU, D = 256"] == "random walk, orthogonal 0.510; Kaiming 2.290"
-    assert said["width"] == "48"
+    lines = dict(initialisers.summary(made_up(deep_win)))
+    assert lines["ReLU, D = 256"] == "random walk, orthogonal 0.510; Kaiming 2.290"
+    assert lines["width"] == "48"

@@ -1,40 +1,29 @@
-"""The page in real Chromium, opened from disk: every picture is drawn, nothing is fetched, nothing goes wrong."""
+"""The page in Chromium, opened from disk: every panel is drawn, nothing is fetched, nothing goes wrong."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from helpers.report_tables import by_depth, by_epoch, by_gain, gains, walks
+from helpers.report_tables import every_figure
 
-from gradwalk import figures
-from gradwalk.figures import table
-from gradwalk.report import write_page
+from gradwalk.figures import FIGURES
+from gradwalk.report import CLAIMS, errata, write_page
 
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 PATIENCE = 120_000  # milliseconds, on a machine that does other things
-PANELS = {"fig1": 3, "fig2": 6, "fig3": 4, "fig4a": 1, "fig4b": 1, "fig4c": 1, "fig4d": 1}
+PAPERS_FIGURES = [figure.name for figure in FIGURES if figure.in_paper]
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory) -> str:
     folder = tmp_path_factory.mktemp("report")
-    tables = {
-        "fig1": walks(),
-        "fig2": gains(),
-        "fig3": by_gain(1.25, slope=0.05, least=0.0),
-        "fig4a": by_depth("fig4a", {2: 0.001, 4: 0.004, 16: 0.002, 32: 0.002, 128: None}),
-        "fig4b": by_depth("fig4b", {4: 0.05, 16: 0.06, 128: 0.1}),
-        "fig4c": by_epoch(50, epochs=12, weights=["gaussian", "orthogonal"]),
-        "fig4d": by_depth("fig4d", {4: 0.02, 16: 0.01, 32: 0.0105}, data="TIMIT"),
-    }
-    for name, each in tables.items():
-        table.write(each, folder / f"{name}.csv")
+    tables = every_figure()
+    for name in tables:
         (folder / f"{name}.png").write_bytes(b"")
-    return write_page(folder).as_uri()
+    return write_page(folder, tables).as_uri()
 
 
 class Opened:
-    """A page that has been drawn, and all that it complained about or asked the network for."""
+    """A page that has been drawn, with its console messages, errors and network requests."""
 
     def __init__(self, chromium: object, address: str, size: str = "desktop", scheme: str = "light") -> None:
         width, height = SIZES[size]
@@ -42,20 +31,20 @@ class Opened:
         self.context = chromium.new_context(
             viewport={"width": width, "height": height}, color_scheme=scheme, has_touch=phone, is_mobile=phone
         )
-        self.page, self.complaints = self.context.new_page(), []
+        self.page, self.messages = self.context.new_page(), []
         self.page.set_default_timeout(PATIENCE)
-        self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
-        self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
-        self.page.on("request", self._asked)
+        self.page.on("console", lambda message: self.messages.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.messages.append(f"error: {error}"))
+        self.page.on("request", self._requested)
         self.page.goto(address)
         self.drawn(scheme)
 
     def drawn(self, scheme: str) -> None:
         self.page.wait_for_function(f"document.documentElement.dataset.drawn === '{scheme}'")
 
-    def _asked(self, request: object) -> None:
+    def _requested(self, request: object) -> None:
         if not request.url.startswith(("file:", "data:", "blob:")):
-            self.complaints.append(f"request: {request.url}")
+            self.messages.append(f"request: {request.url}")
 
 
 @pytest.fixture(scope="module", params=SIZES)
@@ -66,10 +55,9 @@ def opened(request, chromium: object, address: str) -> Iterator[Opened]:
 
 
 def test_every_figure_is_drawn(opened: Opened) -> None:
-    assert set(PANELS) == set(figures.NAMES)
-    for name, count in PANELS.items():
+    for name, given in every_figure().items():
         plots = opened.page.locator(f"#{name} .plot")
-        assert plots.count() == count
+        assert plots.count() == len(FIGURES[name].panels(given))
         for plot in plots.all():
             assert plot.locator("svg.main-svg").count() > 0
             assert plot.locator(".scatterlayer .trace").count() > 0
@@ -80,9 +68,10 @@ def test_every_figure_is_drawn(opened: Opened) -> None:
 
 def test_the_tables_are_complete(opened: Opened) -> None:
     page = opened.page
-    assert page.locator("table.claims tbody tr").count() == 12
-    assert page.locator("table.claims tbody .verdict").count() == 12
-    assert page.locator("table.errata tbody tr").count() == 9
+    claims = sum(claim.in_paper for claim in CLAIMS)
+    assert page.locator("table.claims tbody tr").count() == claims
+    assert page.locator("table.claims tbody .verdict").count() == claims
+    assert page.locator("table.errata tbody tr").count() == len(errata.errata())
     assert page.locator("#C6 .verdict").inner_text() == "holds"
     assert page.locator("#C12 .verdict").inner_text() == "holds in part"
 
@@ -93,18 +82,18 @@ def test_the_page_is_no_wider_than_the_screen(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize("opened", ["desktop"], indirect=True)  # a phone has no pointer that hovers
-def test_a_point_tells_its_run(opened: Opened) -> None:
+def test_a_point_shows_its_run(opened: Opened) -> None:
     plot = opened.page.locator("#fig3-1")
     plot.scroll_into_view_if_needed()
     point = plot.locator(".scatterlayer .trace").first.locator(".point").first.bounding_box()
     opened.page.mouse.move(point["x"] + point["width"] / 2, point["y"] + point["height"] / 2)
-    told = plot.locator(".hoverlayer .hovertext")
-    told.wait_for()
+    hover = plot.locator(".hoverlayer .hovertext")
+    hover.wait_for()
     for words in ("tanh, g = ", "D = 4", "λ in 0.01, λ out 0.01", "training error", "mistakes"):
-        assert words in told.text_content()
+        assert words in hover.text_content()
 
 
-def test_the_explorer_answers_a_slider(opened: Opened) -> None:
+def test_the_explorer_responds_to_a_slider(opened: Opened) -> None:
     page = opened.page
     explorer = page.locator("#explorer")
     explorer.scroll_into_view_if_needed()
@@ -118,12 +107,12 @@ def test_the_explorer_answers_a_slider(opened: Opened) -> None:
     assert explorer.locator("svg, canvas").count() > 0
 
 
-def test_nothing_was_complained_about_or_fetched(opened: Opened) -> None:
+def test_there_are_no_messages_and_no_requests(opened: Opened) -> None:
     opened.page.wait_for_timeout(200)
-    assert opened.complaints == []
+    assert opened.messages == []
 
 
-def test_the_dark_dress_reaches_page_and_pictures_and_is_changed_at_once(chromium: object, address: str) -> None:
+def test_page_and_panels_follow_the_theme(chromium: object, address: str) -> None:
     one = Opened(chromium, address, scheme="dark")
     ground, ink = colours(one)
     assert brightness(ground) < 60
@@ -133,12 +122,12 @@ def test_the_dark_dress_reaches_page_and_pictures_and_is_changed_at_once(chromiu
     ground, ink = colours(one)
     assert brightness(ground) > 200
     assert brightness(ink) < 80
-    assert one.complaints == []
+    assert one.messages == []
     one.context.close()
 
 
 def colours(one: Opened) -> list[str]:
-    """The page's ground, and the ink of a picture's axis."""
+    """Return the page's background, and the colour of a panel's ticks."""
     return one.page.evaluate(
         "[getComputedStyle(document.body).backgroundColor,"
         " getComputedStyle(document.querySelector('#fig2-1 .xtick text')).fill]"
@@ -150,9 +139,9 @@ def brightness(colour: str) -> float:
     return sum(numbers) / 3
 
 
-def test_without_scripts_the_printable_figures_stand_in(chromium: object, address: str, tmp_path: Path) -> None:
+def test_without_scripts_the_printable_figures_are_shown(chromium: object, address: str) -> None:
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(address)
-    assert page.locator("noscript img").count() == len(figures.NAMES)
+    assert page.locator("noscript img").count() == len(PAPERS_FIGURES)
     context.close()

@@ -1,29 +1,61 @@
-"""`gradwalk reproduce` for what is trained: its specs, from end to end, and what is wrong in one line."""
+"""`gradwalk.reproduce` and the command: specs, tables, pictures and the page, from end to end."""
 
 import itertools
 import re
 import shutil
+import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure as Picture
 from typer.testing import CliRunner
 
-from gradwalk import cli, data, figures
-from gradwalk.cli import reproduce
-from gradwalk.data import Dataset
-from gradwalk.figures import table, trained
+import gradwalk
+from gradwalk import cli, data, figures, reproduction
+from gradwalk.data import Dataset, Datasets
+from gradwalk.figures import FIGURES, SCALES, SimulatedFigure, Table, TrainedFigure, canvas, fig4a
+from gradwalk.registry import Registry
+from gradwalk.report import CLAIMS, Claim, Finding, page
+from gradwalk.report.finding import HOLDS, Tables
+from gradwalk.reproduction import Reproduction, Watcher, reproduce, spec_texts
 from gradwalk.sweep import Spec, Store, SweepSummary
+
+TRAINED = [figure.name for figure in FIGURES if figure.in_paper and isinstance(figure, TrainedFigure)]
+TINY = 'data = "{}"\nexamples = {}\nepochs = 1\nparams = 2e4\ndepth = [2, 4]\ngain = 1.1\n'
+
+
+class Messages(Watcher):
+    """Collects what a reproduction reports."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    def noted(self, message: str) -> None:
+        self.messages.append(message)
+
+
+class Without(Datasets):
+    """Data sets of which one cannot be found."""
+
+    def __init__(self, missing: str) -> None:
+        super().__init__()
+        self.missing = missing
+
+    def load(self, name: str, *settings: object) -> Dataset:
+        if name == self.missing:
+            raise FileNotFoundError(f"data: {name} is nowhere; here is how to get it")
+        return super().load(name, *settings)
+
 
 # Specs
 
 
-@pytest.mark.parametrize(("name", "scale"), list(itertools.product(figures.TRAINED, trained.SCALES)))
+@pytest.mark.parametrize(("name", "scale"), list(itertools.product(TRAINED, SCALES)))
 def test_every_spec_loads_and_its_networks_can_be_built(name: str, scale: str) -> None:
-    spec = Spec.load(trained.spec_text(name, scale))
+    spec = Spec.load(FIGURES[name].spec_text(scale))
     assert spec.name == f"Figure {name[3:].upper()}, {scale}"
     width, classes = (1800, 61) if name == "fig4d" else (64, 10) if scale == "smoke" else (784, 10)
     frames = np.zeros((1, width), np.float32)
@@ -34,11 +66,11 @@ def test_every_spec_loads_and_its_networks_can_be_built(name: str, scale: str) -
 
 
 def grid(name: str, scale: str, *keys: str) -> list[set]:
-    found = Spec.load(trained.spec_text(name, scale)).runs()
-    return [{getattr(run, key) for run in found} for key in keys]
+    runs = Spec.load(FIGURES[name].spec_text(scale)).runs()
+    return [{getattr(run, key) for run in runs} for key in keys]
 
 
-@pytest.mark.parametrize("name", figures.TRAINED)
+@pytest.mark.parametrize("name", TRAINED)
 def test_the_papers_grid_is_what_the_paper_gives(name: str) -> None:
     examples, batch, epochs, decay = grid(name, "paper", "examples", "batch", "epochs", "decay")
     assert (examples, batch, epochs, decay) == ({None}, {100}, {500}, {0.995})
@@ -51,11 +83,11 @@ def test_the_papers_grid_is_what_the_paper_gives(name: str) -> None:
     assert {"fig3": {4, 512}, "fig4a": {2, 16, 32}, "fig4b": {4, 128}, "fig4c": {1000}, "fig4d": {16, 32}}[
         name
     ] <= depth
-    count = len(Spec.load(trained.spec_text(name, "paper")).runs()) / len(activation)
+    count = len(Spec.load(FIGURES[name].spec_text("paper")).runs()) / len(activation)
     assert 300 <= count <= 1000 or name == "fig4c"
 
 
-@pytest.mark.parametrize("name", figures.TRAINED)
+@pytest.mark.parametrize("name", TRAINED)
 def test_the_laptops_grid_keeps_the_shape_of_the_experiment(name: str) -> None:
     examples, task, data_name, activation = grid(name, "laptop", "examples", "task", "data", "activation")
     assert examples == {10_000}
@@ -72,6 +104,231 @@ def test_the_laptops_grid_keeps_the_shape_of_the_experiment(name: str) -> None:
         assert {1.0, 1.4} <= gain if name == "fig3" else gain == grid(name, "paper", "gain")[0]
 
 
+# Trained figures
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A folder with two tiny specs."""
+    path = tmp_path_factory.mktemp("reproduce")
+    (path / "tiny.toml").write_text(TINY.format("digits", 200))
+    (path / "mnist.toml").write_text(TINY.format("mnist", 5000))
+    return path
+
+
+@pytest.fixture(scope="module")
+def tiny(folder: Path) -> Reproduction:
+    """Figure 4A from a tiny spec."""
+    return reproduce("fig4a", spec=folder / "tiny.toml", out=folder / "tiny", threads=1)
+
+
+def test_reproduce_returns_tables_files_findings_and_the_page(tiny: Reproduction) -> None:
+    figure = tiny.figures["fig4a"]
+    assert set(tiny.figures) == {"fig4a"}
+    assert [path.name for path in figure.files] == ["fig4a.csv", "fig4a.png", "fig4a.pdf"]
+    assert all(path.stat().st_size > 500 for path in figure.files)
+    assert figure.table["depth"].tolist() == [2, 4]
+    assert figure.summary == fig4a.summary(figure.table)
+    assert tiny.findings == {claim.name: claim.finding({"fig4a": figure.table}) for claim in CLAIMS if claim.in_paper}
+    assert tiny.page == tiny.out / "index.html"
+    assert tiny.left_out == {}
+
+
+def test_a_trained_table_records_how_it_was_made(tiny: Reproduction) -> None:
+    made = tiny.figures["fig4a"].table.made
+    assert made["scale"] == "tiny"
+    assert float(made["seconds"]) > 0
+    assert "torch" in made["versions"]
+
+
+def test_a_second_call_trains_nothing_and_writes_the_same(tiny: Reproduction, folder: Path, monkeypatch) -> None:
+    before = {path: path.read_bytes() for path in tiny.figures["fig4a"].files}
+    monkeypatch.setattr("gradwalk.sweep.engine.train", None)
+    again = reproduce("fig4a", spec=folder / "tiny.toml", out=tiny.out)
+    assert again.figures["fig4a"].summary == tiny.figures["fig4a"].summary
+    assert {path: path.read_bytes() for path in again.figures["fig4a"].files} == before
+
+
+def test_smoke_runs_from_end_to_end_and_redraws_without_a_sweep(tmp_path: Path, monkeypatch) -> None:
+    first = reproduce("fig4b", scale="smoke", out=tmp_path)
+    results = Store(tmp_path / "sweeps" / "fig4b-smoke").results()
+    shown = first.figures["fig4b"].table
+    assert len(results) == len(shown.frame) == len(Spec.load(FIGURES["fig4b"].spec_text("smoke")).runs())
+    np.testing.assert_array_equal(shown["train_loss"], [result.epochs[-1].train_loss for result in results])
+    before = (tmp_path / "fig4b.png").read_bytes()
+    (tmp_path / "fig4b.png").unlink()
+    shutil.rmtree(tmp_path / "sweeps")
+    monkeypatch.setitem(sys.modules, "gradwalk.sweep", None)  # an import of it fails
+    again = reproduce("fig4b", out=tmp_path, redraw=True)
+    assert again.figures["fig4b"].summary == first.figures["fig4b"].summary
+    assert (tmp_path / "fig4b.png").read_bytes() == before
+
+
+def test_a_seed_overrides_that_of_the_spec(folder: Path, tmp_path: Path) -> None:
+    result = reproduce("fig4a", spec=folder / "tiny.toml", out=tmp_path, seed=5)
+    assert set(result.figures["fig4a"].table["seed"]) == {5}
+
+
+def test_without_mnist_all_digits_are_used_and_the_page_says_so(folder: Path, tmp_path: Path) -> None:
+    watcher = Messages()
+    result = reproduce(
+        "fig4a", spec=folder / "mnist.toml", out=tmp_path, datasets=Without("mnist"), watcher=watcher, threads=1
+    )
+    (message,) = watcher.messages
+    assert message.startswith("fig4a: mnist is not available, digits is used instead (data: mnist is nowhere")
+    shown = result.figures["fig4a"].table
+    assert set(shown["train_examples"]) == {len(data.load("digits").train)}
+    assert shown.made["note"] in result.page.read_text("utf-8")
+
+
+def test_failed_runs_are_reported(tiny: Reproduction, folder: Path, tmp_path: Path, monkeypatch) -> None:
+    from gradwalk import sweep
+
+    whole, failures = sweep.run_sweep, 1
+
+    def failing(*arguments: object, **options: object) -> SweepSummary:
+        summary = whole(*arguments, **options)
+        failed = [replace(result, status="failed", error="no memory") for result in summary.results]
+        return replace(summary, results=[*failed[:failures], *summary.results[failures:]])
+
+    monkeypatch.setattr(sweep, "run_sweep", failing)
+    watcher = Messages()
+    result = reproduce("fig4a", spec=folder / "tiny.toml", out=tmp_path, watcher=watcher)
+    assert watcher.messages == ["fig4a: 1 runs failed and are not drawn (no memory)"]
+    assert dict(result.figures["fig4a"].summary)["runs"] == "2: 1 done, 1 failed"
+    failures = 2
+    with pytest.raises(ValueError, match=r"^reproduce: all runs of fig4a failed \(no memory\)$"):
+        reproduce("fig4a", spec=folder / "tiny.toml", out=tmp_path)
+
+
+# Simulated figures
+
+
+@pytest.fixture
+def toys(monkeypatch) -> list[tuple[str, int]]:
+    """Replace the figures by Figure 4D and two that are drawn quickly, and list their computations."""
+    computed = []
+
+    def toy(name: str) -> SimulatedFigure:
+        def compute(seed: int) -> Table:
+            computed.append((name, seed))
+            return Table.of({"x": [0.0, 1.0]}, {"seed": seed})
+
+        return SimulatedFigure(
+            name=name,
+            title=name,
+            caption="A toy.",
+            in_paper=True,
+            compute=compute,
+            draw=lambda given: canvas(1, 1, (1, 1))[0],
+            summary=lambda given: [("points", f"{len(given.frame)}")],
+        )
+
+    registry = Registry("figure", [toy("first"), toy("second"), FIGURES["fig4d"]])
+    monkeypatch.setattr(figures, "FIGURES", registry)
+    monkeypatch.setattr(page, "CLAIMS", Registry("claim"))
+    monkeypatch.setattr(page, "findings", lambda tables: {})
+    monkeypatch.setattr(reproduction, "findings", lambda tables: {})
+    return computed
+
+
+def test_a_simulated_figure_is_reused_for_the_same_seed_and_version(toys, tmp_path: Path, monkeypatch) -> None:
+    made = reproduce("first", out=tmp_path).figures["first"].table.made
+    before = (tmp_path / "first.csv").read_bytes()
+    assert set(made) == {"date", "seconds", "machine", "versions"}
+    assert f"gradwalk {gradwalk.__version__}" in made["versions"]
+    watcher = Messages()
+    reproduce("first", out=tmp_path, watcher=watcher)
+    assert toys == [("first", 0)]
+    assert watcher.messages[0].startswith("first is drawn from")
+    assert (tmp_path / "first.csv").read_bytes() == before
+    reproduce("first", out=tmp_path, seed=3)
+    assert toys == [("first", 0), ("first", 3)]
+    monkeypatch.setattr(gradwalk, "__version__", "99.0")
+    reproduce("first", out=tmp_path, seed=3)
+    assert toys == [("first", 0), ("first", 3), ("first", 3)]
+
+
+def test_a_figure_that_is_run_later_joins_the_page(toys, tmp_path: Path) -> None:
+    assert 'src="second.png"' not in reproduce("first", out=tmp_path).page.read_text("utf-8")
+    html = reproduce("second", out=tmp_path).page.read_text("utf-8")
+    assert 'src="first.png"' in html
+    assert 'src="second.png"' in html
+
+
+def test_without_timit_figure_4d_is_left_out_of_all_and_fails_alone(toys, tmp_path: Path) -> None:
+    sentence = "data: timit is nowhere; here is how to get it"
+    with pytest.raises(FileNotFoundError, match=sentence):
+        reproduce("fig4d", out=tmp_path, datasets=Without("timit"))
+    watcher = Messages()
+    result = reproduce("all", out=tmp_path, datasets=Without("timit"), watcher=watcher)
+    assert set(result.figures) == {"first", "second"}
+    assert result.left_out == {"fig4d": sentence}
+    assert watcher.messages == [f"fig4d is left out: {sentence}"]
+    assert f"Not run: {sentence}. To run it:" in result.page.read_text("utf-8")
+
+
+def test_the_command_reports_which_of_several_figures_it_computes(toys, tmp_path: Path) -> None:
+    printed, messages = run("first", "second", "--out", str(tmp_path))
+    assert messages == "gradwalk: first, 1 of 2\ngradwalk: second, 2 of 2\n"
+    assert printed.count("points   2") == 2
+
+
+# From outside the package
+
+
+def test_a_figure_and_a_claim_from_outside_are_computed_drawn_judged_and_shown(tmp_path: Path) -> None:
+    def compute(seed: int) -> Table:
+        return Table.of({"turn": [0, 1, 2], "radius": [1.0, 1.5, 2.0 + seed]}, {"seed": seed})
+
+    def draw(given: Table) -> Picture:
+        picture, panels = canvas(1, 1, (3, 2))
+        panels[0, 0].plot(given["turn"], given["radius"])
+        return picture
+
+    def judge(tables: Tables) -> Finding:
+        return Finding(HOLDS, f"{tables['spiral']['radius'][-1]:g} at the end.")
+
+    FIGURES.register(SimulatedFigure(name="spiral", title="A spiral", caption="It widens.", compute=compute, draw=draw))
+    CLAIMS.register(Claim("X1", "The spiral widens.", "Holds: always.", figures=("spiral",), judge=judge))
+    result = reproduce("spiral", out=tmp_path, seed=4)
+    html = result.page.read_text("utf-8")
+    assert result.figures["spiral"].table["radius"].tolist() == [1.0, 1.5, 6.0]
+    assert result.findings["X1"] == Finding(HOLDS, "6 at the end.")
+    assert 'src="spiral.png"' in html
+    assert (tmp_path / "spiral.png").stat().st_size > 1000
+    assert re.search(r'id="X1".*?<span class="verdict holds">', html, re.DOTALL)
+    assert "spiral" not in reproduce([], out=tmp_path / "empty", redraw=True).left_out  # it is not the paper's
+
+
+def test_a_trained_figure_from_outside_brings_its_own_spec(tmp_path: Path) -> None:
+    (tmp_path / "shallow-quick.toml").write_text(TINY.format("digits", 200))
+    figure = TrainedFigure(
+        name="shallow", title="Shallow", caption="Two depths.", draw=fig4a.draw, summary=fig4a.summary, specs=tmp_path
+    )
+    FIGURES.register(figure)
+    assert figure.scales == ("quick",)
+    result = reproduce("shallow", scale="quick", out=tmp_path, threads=1)
+    assert result.figures["shallow"].table["depth"].tolist() == [2, 4]
+    assert "Here: digits, 200 examples, 1 epoch." in result.page.read_text("utf-8")
+    with pytest.raises(ValueError, match="shallow has no spec at scale 'laptop'; its scales are quick"):
+        reproduce("shallow", scale="laptop", out=tmp_path)
+
+
+def test_reproduce_is_found_in_the_package_and_loaded_when_used() -> None:
+    code = """
+import sys, gradwalk
+assert "gradwalk.reproduction" not in sys.modules
+assert not {"pandas", "torch", "matplotlib", "plotly"} & set(sys.modules)
+from gradwalk import reproduce
+assert reproduce is gradwalk.reproduction.reproduce
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with pytest.raises(AttributeError, match="module 'gradwalk' has no attribute 'reproduced'"):
+        _ = gradwalk.reproduced
+
+
 # The command line
 
 
@@ -81,109 +338,27 @@ def run(*arguments: str) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
-def test_a_spec_is_printed_as_it_is_and_runs_when_changed(tmp_path: Path) -> None:
-    printed, _ = run("fig4a", "--print-spec")
-    assert printed == trained.spec_text("fig4a", "smoke")
-    changed = printed.replace("depth = [2, 4, 16]", "depth = [2, 3]").replace("epochs = 4", "epochs = 1")
-    (tmp_path / "mine.toml").write_text(changed)
-    run("fig4a", "--spec", str(tmp_path / "mine.toml"), "--out", str(tmp_path), "--seed", "5")
-    shown = table.read(tmp_path / "fig4a.csv")
-    assert set(shown["depth"]) == {2, 3}
-    assert set(shown["seed"]) == {5}
-    assert Store(tmp_path / "sweeps" / "fig4a-mine").counts()["done"] == len(shown["depth"])
+def test_the_specs_of_the_package_are_printed_as_they_are() -> None:
+    assert run("fig4a", "--print-spec")[0] == FIGURES["fig4a"].spec_text("smoke")
+    assert spec_texts("all", scale="paper") == [FIGURES[name].spec_text("paper") for name in TRAINED]
 
 
-def test_smoke_runs_from_end_to_end_and_redraws_without_a_sweep(tmp_path: Path, monkeypatch) -> None:
-    printed, _ = run("fig3", "--scale", "smoke", "--out", str(tmp_path))
-    assert re.search(r"tanh, D = 4: best g +1\.\d", printed)
-    results = Store(tmp_path / "sweeps" / "fig3-smoke").results()
-    shown = table.read(tmp_path / "fig3.csv")
-    assert len(results) == len(shown["depth"]) == len(Spec.load(trained.spec_text("fig3", "smoke")).runs())
-    np.testing.assert_array_equal(shown["train_mistakes"], [each.epochs[-1].train_mistakes for each in results])
-    before = (tmp_path / "fig3.png").read_bytes()
-    (tmp_path / "fig3.png").unlink()
-    shutil.rmtree(tmp_path / "sweeps")
-    monkeypatch.setitem(sys.modules, "gradwalk.sweep", None)  # an import of it fails
-    again, _ = run("fig3", "--out", str(tmp_path), "--redraw")
-    assert again == printed
-    assert (tmp_path / "fig3.png").read_bytes() == before
-
-
-def test_a_second_call_trains_nothing_again(tmp_path: Path, monkeypatch) -> None:
-    small = 'data = "digits"\nexamples = 200\nepochs = 1\nparams = 2e4\ndepth = [2, 4]\ngain = 1.1'
-    (tmp_path / "small.toml").write_text(small)
-    arguments = ("fig4a", "--spec", str(tmp_path / "small.toml"), "--out", str(tmp_path))
-    first, _ = run(*arguments)
-    monkeypatch.setattr("gradwalk.sweep.engine.train", None)
-    assert run(*arguments)[0] == first
-
-
-@pytest.fixture
-def without(monkeypatch) -> Callable[[str], None]:
-    """Makes a data set one that cannot be had."""
-    whole = data.load
-
-    def hide(name: str) -> None:
-        def load(asked: str, **options: object) -> Dataset:
-            if asked == name:
-                raise FileNotFoundError(f"data: {name} is nowhere; here is how to get it")
-            return whole(asked, **options)
-
-        monkeypatch.setattr(data, "load", load)
-
-    return hide
-
-
-def test_without_mnist_digits_are_used_and_it_is_said(tmp_path: Path, without) -> None:
-    without("mnist")
-    small = 'data = "mnist"\nexamples = 200\nepochs = 1\nparams = 2e4\ndepth = [2, 4]\ngain = 1.1'
-    (tmp_path / "small.toml").write_text(small)
-    printed, complaint = run("fig4a", "--spec", str(tmp_path / "small.toml"), "--out", str(tmp_path))
-    assert complaint.startswith("gradwalk: fig4a: mnist cannot be had, digits take its place (data: mnist is nowhere")
-    assert re.search(r"data +digits: 200 to train on", printed)
-
-
-def test_without_timit_all_goes_on_and_figure_4d_alone_does_not(tmp_path: Path, without, monkeypatch, capsys) -> None:
-    without("timit")
-    monkeypatch.setattr(figures, "NAMES", ("fig4d",))
-    printed, complaint = run("--out", str(tmp_path))
-    assert complaint == "gradwalk: fig4d is left out: data: timit is nowhere; here is how to get it\n"
-    assert printed == ""
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["reproduce", "fig4d", "--out", str(tmp_path)])
-    assert ended.value.code == 2
-    assert capsys.readouterr().err == "gradwalk: data: timit is nowhere; here is how to get it\n"
-
-
-def test_a_run_that_failed_is_told(tmp_path: Path, monkeypatch) -> None:
-    small = 'data = "digits"\nexamples = 200\nepochs = 1\nparams = 2e4\ndepth = [2, 4]\ngain = 1.1'
-    (tmp_path / "small.toml").write_text(small)
-    whole = reproduce._swept
-
-    def swept(*arguments: object) -> SweepSummary:
-        found = whole(*arguments)
-        found.results[0] = replace(found.results[0], status="failed", error="no memory")
-        return found
-
-    def all_failed(found: SweepSummary) -> SweepSummary:
-        return replace(found, results=[replace(each, status="failed", error="no memory") for each in found.results])
-
-    monkeypatch.setattr(reproduce, "_swept", swept)
-    printed, complaint = run("fig4a", "--spec", str(tmp_path / "small.toml"), "--out", str(tmp_path))
-    assert complaint == "gradwalk: fig4a: 1 runs failed and are not drawn (no memory)\n"
-    assert re.search(r"runs +2: 1 done, 1 failed", printed)
-    monkeypatch.setattr(reproduce, "_swept", lambda *arguments: all_failed(whole(*arguments)))
-    with pytest.raises(ValueError, match=r"^reproduce: all runs of fig4a failed \(no memory\)$"):
-        run("fig4a", "--spec", str(tmp_path / "small.toml"), "--out", str(tmp_path))
+def test_the_command_prints_the_summary_and_at_last_the_page(tiny: Reproduction, folder: Path) -> None:
+    printed, messages = run("fig4a", "--spec", str(folder / "tiny.toml"), "--out", str(tiny.out))
+    assert re.search(r"D = 4: best single run +\d", printed)
+    assert f"written: {tiny.out / 'fig4a.csv'}, " in printed
+    assert printed.splitlines()[-1] == str(tiny.page)
+    assert messages == ""
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         ("fig3 --scale big", 'reproduce: scale must be "smoke" or '),
-        ("fig1 --print-spec", "reproduce: fig1 have no spec: they are simulated"),
-        ("fig1 --spec a.toml", "reproduce: --spec is for one of fig3, fig4a, fig4b, fig4c, fig4d, initialisers, got"),
-        ("fig3 fig4a --spec a.toml", "got fig3 fig4a"),
+        ("fig33", "reproduce: there is no figure 'fig33'; did you mean 'fig3'?"),
+        ("fig1 --print-spec", "reproduce: only trained figures have a spec, got fig1"),
+        ("fig1 --spec a.toml", "reproduce: spec is for one trained figure, got fig1"),
+        ("fig3 fig4a --spec a.toml", "reproduce: spec is for one trained figure, got fig3 fig4a"),
         ("fig3 --spec nowhere.toml", "nowhere.toml"),
     ],
 )

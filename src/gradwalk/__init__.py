@@ -5,6 +5,8 @@ As the gradient is propagated back through a network, the logarithm of its norm 
 samples of it.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from gradwalk.activations import Activation, activation, register
 from gradwalk.gains import (
     GainDescription,
@@ -19,12 +21,16 @@ from gradwalk.gains import (
 from gradwalk.simulation import Walks, simulate
 from gradwalk.theory import Step, chi, elasticity, fixed_point, kind, q_map, step
 
+if TYPE_CHECKING:
+    from gradwalk.reproduction import Reproduction, reproduce
+
 __version__ = "0.1.0"
 
 __all__ = [
     "Activation",
     "GainDescription",
     "GainEstimate",
+    "Reproduction",
     "Step",
     "UnsteadyWarning",
     "Walks",
@@ -39,7 +45,17 @@ __all__ = [
     "min_width",
     "q_map",
     "register",
+    "reproduce",
     "simulate",
     "solve_gain",
     "step",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import `reproduce` when it is first used: it needs the packages of `gradwalk[experiments]`."""
+    if name not in ("Reproduction", "reproduce"):
+        raise AttributeError(f"module 'gradwalk' has no attribute {name!r}")
+    from gradwalk import reproduction
+
+    return getattr(reproduction, name)

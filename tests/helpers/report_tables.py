@@ -1,11 +1,12 @@
-"""Made-up tables for the tests of the report: each as its figure's own, with numbers that a test chooses."""
+"""Synthetic tables for tests of the report: each like its figure's own, with numbers that a test chooses."""
 
 import itertools
 from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 
-from gradwalk.figures.table import Table
+from gradwalk.figures import Table
 
 MADE = {
     "scale": "paper",
@@ -15,7 +16,13 @@ MADE = {
     "versions": "gradwalk 0.1.0, python 3.11.7, numpy 2.4.6",
 }
 PARAMS = {"fig3": 4e6, "fig4a": 4e6, "fig4b": 16e6, "fig4c": 62e6, "fig4d": 4e6}
-DEPTHS = (2, 4, 16, 32, 128)
+
+# Errors by depth that bear the paper out, the opposite, and a scale that decides nothing.
+MNIST_ORDER = {2: 0.001, 4: 0.004, 16: 0.002, 32: 0.002, 128: 0.005}
+REVERSED = {2: 0.005, 4: 0.001, 16: 0.003, 32: 0.004, 128: 0.002}
+ENCODER = {4: 0.05, 16: 0.06, 128: 0.1}
+PHONES = {4: 0.02, 16: 0.01, 32: 0.0105, 64: 0.03}
+LITTLE = {"data": "digits", "examples": 1442, "epochs": 4}
 
 Error = Callable[..., float | None]
 
@@ -23,7 +30,10 @@ Error = Callable[..., float | None]
 def walks(
     end: float = 0.0, slope: float = 1.0, power: float = -1.0, depth: int = 500, bend: float = 1.0, walks: int = 4000
 ) -> Table:
-    """Figure 1: the mean ends at `end`, the variance has `slope` of the printed, goes as N to that power, is bent."""
+    """Figure 1: the mean ends at `end`, the variance has `slope` times the printed slope and scales as N^power.
+
+    bend: the power of the depth with which the variance grows.
+    """
     travelled = np.arange(depth + 1.0)
     variance = slope * depth / 200 * (travelled / depth) ** bend
     columns = {
@@ -38,7 +48,7 @@ def walks(
     }
     others = {f"variance_{n}": slope / 200 * (n / 100) ** power for n in (25, 50, 200, 400)}
     facts = {"width": 100.0, "depth": float(depth), "walks": float(walks), "gain": 1.005013, "seed": 0.0}
-    return Table(columns, facts | others, {key: words for key, words in MADE.items() if key != "scale"})
+    return Table.of(columns, facts | others, {key: words for key, words in MADE.items() if key != "scale"})
 
 
 def gains(
@@ -47,7 +57,7 @@ def gains(
     wide: tuple[float, float, float] = (1, 1, 7),
     relu: float = 1.43,
 ) -> Table:
-    """Figure 2: the simulated g of linear and ReLU are a share `off` above the printed; each serves over `wide` %."""
+    """Figure 2: the simulated g of linear and ReLU exceed the printed by a share `off`; usable ranges are `wide` %."""
     rows = []
     for name, centre, percent in zip(("linear", "relu", "tanh"), (1.005, relu, 1.14), wide, strict=True):
         for width in (10.0, 20.0, 50.0, 100.0, 200.0, 500.0):
@@ -58,9 +68,9 @@ def gains(
             g = centre * (1 + percent / 200 * mean)
             rows.append(("mean", name, 100.0, g, np.nan, mean, 0.1, np.nan if name == "tanh" else centre, centre))
     names = ("panel", "activation", "width", "gain", "gain_error", "mean", "mean_error", "printed", "ours")
-    columns = {name: np.array(cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)}
     facts = {"width": 100.0, "depth": 200.0, "walks_best": 200.0, "walks_mean": 400.0, "seed": 0.0}
-    return Table(columns, facts, {key: words for key, words in MADE.items() if key != "scale"})
+    made = {key: words for key, words in MADE.items() if key != "scale"}
+    return Table.of([dict(zip(names, row, strict=True)) for row in rows], facts, made)
 
 
 def trained(
@@ -75,7 +85,10 @@ def trained(
     made: dict[str, str] = MADE,
     **grid: object,
 ) -> Table:
-    """A table of runs: `error` gives that of each from its settings, None for one that diverged in its last epoch."""
+    """Return a table of runs; `error` returns that of a run with these settings, None if it diverges in the end.
+
+    by_epoch: rows for the first epoch, the middle one and the last, instead of one row per run.
+    """
     every = {
         "activation": ["tanh"],
         "depth": [4],
@@ -90,10 +103,10 @@ def trained(
     for values in itertools.product(*every.values()):
         settings = dict(zip(every, values, strict=True))
         last = error(**settings)
-        for epoch in range(1, epochs + 1) if by_epoch else [epochs]:
+        for epoch in sorted({1, (epochs + 1) // 2, epochs}) if by_epoch else [epochs]:
             at = constant if by_epoch and epoch < epochs else np.nan if last is None else last
             rows.append(_row(settings, task, data, examples, epoch, constant, at, last is None, PARAMS[figure]))
-    return Table({name: np.array([row[name] for row in rows]) for name in rows[0]}, {}, made)
+    return Table.of(rows, made=made)
 
 
 def _row(settings, task, data, examples, epoch, constant, error, diverged, params) -> dict[str, object]:
@@ -125,7 +138,7 @@ TANH, RELU = [0.9, 1.0, 1.1, 1.2, 1.4, 1.6], [1.0, 1.2, 1.4, 1.5, 1.55, 1.8]
 
 
 def by_gain(tanh: float = 1.2, relu: float = 1.5, least: float = 0.001, slope: float = 0.1, **more: object) -> Table:
-    """Figure 3: the best g is that given, with the error `least`; errors grow by `slope` with the distance from it."""
+    """Figure 3: the best g of both activations, where the error is `least`; it grows by `slope` per unit of g."""
     depths = [4, 16, 64]
     parts = [
         trained(
@@ -138,16 +151,15 @@ def by_gain(tanh: float = 1.2, relu: float = 1.5, least: float = 0.001, slope: f
         )
         for name, best, g in (("tanh", tanh, TANH), ("relu", relu, RELU))
     ]
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0].columns}
-    return Table(columns, {}, parts[0].made)
+    return Table.of(pd.concat([part.frame for part in parts], ignore_index=True), made=parts[0].made)
 
 
 def by_depth(figure: str, errors: dict[int, float | None], schedule: float = 4.0, **more: object) -> Table:
-    """Figure 4A, 4B or 4D: the least error of each depth; with equal rates it is `schedule` times as large."""
+    """Figure 4A, 4B or 4D: the least error of each depth, which equal rates multiply by `schedule`."""
 
     def error(depth: int, rate_in: float, rate_out: float, **_: object) -> float | None:
-        found = errors[depth]
-        return found if found is None or rate_in != rate_out else found * schedule
+        least = errors[depth]
+        return least if least is None or rate_in != rate_out else least * schedule
 
     gains = {"fig4d": [1.1, 1.25]}.get(figure, [1.05, 1.2])
     settings = {"depth": list(errors), "gain": gains, "rate_in": [0.01, 0.1], "rate_out": [0.01, 0.1]}
@@ -157,10 +169,23 @@ def by_depth(figure: str, errors: dict[int, float | None], schedule: float = 4.0
 def by_epoch(
     mistakes: float, schedule: float = 4.0, epochs: int = 500, examples: int = 60_000, **more: object
 ) -> Table:
-    """Figure 4C: the best run from Gaussian weights ends with so many mistakes, with equal rates `schedule` times."""
+    """Figure 4C: the mistakes of the best run at its end, which equal rates multiply by `schedule`."""
 
     def error(rate_in: float, rate_out: float, **_: object) -> float:
         return mistakes / examples * (schedule if rate_in == rate_out else 1)
 
     settings = {"depth": [1000], "gain": [1.05], "rate_in": [0.001, 0.01], "rate_out": [0.001, 0.01]}
     return trained("fig4c", error, epochs=epochs, examples=examples, by_epoch=True, **settings | more)
+
+
+def every_figure() -> dict[str, Table]:
+    """All figures of the paper, small enough for a page that is opened in a browser."""
+    return {
+        "fig1": walks(),
+        "fig2": gains(),
+        "fig3": by_gain(1.25, slope=0.05, least=0.0),
+        "fig4a": by_depth("fig4a", MNIST_ORDER | {128: None}),
+        "fig4b": by_depth("fig4b", ENCODER),
+        "fig4c": by_epoch(50, epochs=12, weights=["gaussian", "orthogonal"]),
+        "fig4d": by_depth("fig4d", PHONES, data="TIMIT"),
+    }

@@ -20,6 +20,7 @@ from gradwalk.figures.outcomes import (
     example_count,
     factor,
     finished,
+    grouped,
     least,
     listed,
     overview,
@@ -84,8 +85,8 @@ def errors_by_depth(table: Table) -> DepthErrors:
     points, examples = averages(runs), example_count(runs)
     deepest = points[points["depth"] == points["depth"].max()]
     return DepthErrors(
-        errors={int(depth): least(dependable(members)) for depth, members in points.groupby("depth")},
-        run_errors={int(depth): least(members) for depth, members in runs.groupby("depth")},
+        errors={depth: least(dependable(members)) for depth, members in grouped(points, "depth")},
+        run_errors={depth: least(members) for depth, members in grouped(runs, "depth")},
         schedule=schedule(dependable(deepest), examples),
         examples=examples,
     )
@@ -137,7 +138,7 @@ def shifts(rates: Sequence[float]) -> dict[float, float]:
 
 def _draw_points(panel: Axes, points: DataFrame, marks: RateMarks, lines: Levels) -> None:
     shift = shifts(unique(points["rate_out"]))
-    for (rate_in, rate_out), same in points.groupby(["rate_in", "rate_out"]):
+    for (rate_in, rate_out), same in grouped(points, "rate_in", "rate_out"):
         look, x = marks.look(rate_in, rate_out), same["depth"].to_numpy() * shift[rate_out]
         heights, partly = lines.heights(same["train_error"].to_numpy()), partly_diverged(same).to_numpy()
         panel.plot(x, heights, color=look["color"], linewidth=0.6, alpha=0.5)

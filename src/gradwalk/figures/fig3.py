@@ -5,7 +5,7 @@ Above, every run, whatever its learning rates; below, the least error over the l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from gradwalk.figures.outcomes import (
     best,
     example_count,
     finished,
+    grouped,
     least,
     overview,
     percent,
@@ -142,13 +143,13 @@ FIGURE = TrainedFigure(
 def _gain_range(name: str, rows: DataFrame) -> GainRange:
     low, high = PAPERS_BEST.get(name, (np.nan, np.nan))
     inside = rows[rows["gain"].between(low - _ROUNDING, high + _ROUNDING)]
-    errors = np.array([least(members) for _, members in inside.groupby(["depth", "gain"])])
+    errors = np.array([least(members) for _, members in grouped(inside, "depth", "gain")])
     near_zero = float((errors <= NEAR_ZERO).mean()) if len(errors) else np.nan
-    return GainRange(low, high, tuple(_best_gains(rows.groupby("depth"))), near_zero)
+    return GainRange(low, high, tuple(_best_gains(rows)), near_zero)
 
 
-def _best_gains(by_depth: Iterable[tuple[Any, DataFrame]]) -> Iterable[BestGain]:
-    for depth, runs in by_depth:
+def _best_gains(rows: DataFrame) -> Iterator[BestGain]:
+    for depth, runs in grouped(rows, "depth"):
         winner = best(runs)
         gain = np.nan if winner is None else float(winner["gain"])
         yield BestGain(int(depth), gain, least(runs), least(runs[runs["gain"] == 1.0]))
@@ -183,7 +184,7 @@ def _draw_all(panel: Axes, rows: DataFrame, lines: Levels, looks: Looks) -> None
 
 def _draw_least(panel: Axes, rows: DataFrame, lines: Levels, looks: Looks) -> None:
     _mark_papers_best(panel, str(rows["activation"].iloc[0]))
-    for depth, members in rows.groupby("depth"):
+    for depth, members in grouped(rows, "depth"):
         errors = members.groupby("gain")["train_error"].min()
         heights = lines.heights(errors.to_numpy())
         panel.plot(errors.index.to_numpy(), heights, **looks[depth], markersize=5, linewidth=1.2)

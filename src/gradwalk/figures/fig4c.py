@@ -19,6 +19,7 @@ from gradwalk.figures.outcomes import (
     data_title,
     example_count,
     finished,
+    grouped,
     last_epochs,
     listed,
     overview,
@@ -64,10 +65,10 @@ def deep_runs(table: Table) -> DeepRuns:
         depth=int(rows["depth"].max()),
         width=int(rows["width"].max()),
         best=best(ends),
-        mistakes={str(weights): _mistakes(best(members)) for weights, members in ends.groupby("weights")},
+        mistakes={weights: _mistakes(best(members)) for weights, members in grouped(ends, "weights")},
         lowest={
-            str(weights): float(np.nanmin([*members["train_mistakes"], np.inf]))
-            for weights, members in rows.groupby("weights")
+            weights: float(np.nanmin([*members["train_mistakes"], np.inf]))
+            for weights, members in grouped(rows, "weights")
         },
         schedule=schedule(ends, example_count(rows)),
     )
@@ -82,7 +83,7 @@ def draw(table: Table) -> Picture:
     mark(panel, lines)
     mark_constant(panel, constant_error(rows))
     styles = line_styles(rows)
-    for _, run in rows.groupby(list(RUN), dropna=False):
+    for _, run in grouped(rows, *RUN):
         first, every = run.iloc[0], max(1, len(run) // _MARKERS)
         look = marks.look(first["rate_in"], first["rate_out"])
         look |= {"linestyle": styles[first["weights"]], "linewidth": 1.2, "alpha": 0.85, "markevery": every}

@@ -95,8 +95,8 @@ class SimulatedFigure(Figure):
 class TrainedFigure(Figure):
     """A figure that shows the results of a sweep.
 
-    tabulate: returns the table of a sweep's results, given the data sets that were loaded for it. specs: the folder that
-    holds the spec of each scale as NAME-SCALE.toml.
+    tabulate: returns the table of a sweep's results, given the data sets that were loaded for it. specs: the folder
+    with the spec of each scale, as NAME-SCALE.toml.
     """
 
     tabulate: Callable[[Sequence[Result], Datasets], Table] = by_run

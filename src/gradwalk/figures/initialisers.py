@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from gradwalk.activations import Array
 from gradwalk.figures.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, canvas
 from gradwalk.figures.error_axis import MARKERS, Levels, depth_axis, levels, mark, mark_constant
 from gradwalk.figures.figure import TrainedFigure
-from gradwalk.figures.outcomes import Line, finished, overview, unique
+from gradwalk.figures.outcomes import Line, finished, grouped, overview, unique
 from gradwalk.figures.table import Table
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def contests(table: Table) -> dict[str, list[Contest]]:
     points = medians(table)
     found: dict[str, list[Contest]] = {}
     for name in activations(points):
-        for depth, same in points[points["activation"] == name].groupby("depth"):
+        for depth, same in grouped(points[points["activation"] == name], "depth"):
             walk, peer = _lowest(same, WALKS), _lowest(same, set(same["weights"]) - set(WALKS))
             if walk and peer:
                 found.setdefault(name, []).append(Contest(depth, *walk, *peer))
@@ -232,7 +232,7 @@ def _draw_points(panel: Axes, points: DataFrame, schemes: Sequence[str], lines: 
         panel.errorbar(x, heights, reach(same, heights), **_look(weights, place), markersize=5, elinewidth=1)
 
 
-def _look(weights: str, place: int) -> dict[str, object]:
+def _look(weights: str, place: int) -> dict[str, Any]:
     walk = weights in WALKS
     style = {"linestyle": "-" if walk else "--", "linewidth": 1.8 if walk else 0.9, "zorder": 3 if walk else 2}
     known = list(TITLES).index(weights) if weights in TITLES else place
@@ -243,10 +243,7 @@ def _look(weights: str, place: int) -> dict[str, object]:
 def _legend(figure: Picture, schemes: Sequence[str]) -> None:
     from matplotlib.lines import Line2D
 
-    handles = [
-        Line2D([], [], label=title(weights), **_look(weights, place))  # type: ignore[arg-type]
-        for place, weights in enumerate(schemes)
-    ]
+    handles = [Line2D([], [], label=title(weights), **_look(weights, place)) for place, weights in enumerate(schemes)]
     figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9)
 
 

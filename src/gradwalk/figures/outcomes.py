@@ -6,7 +6,7 @@ diverged has none (NaN) and is never the best.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,15 @@ class Schedule:
 def finished(table: Table) -> DataFrame:
     """Return the runs that completed or diverged: those that a figure can show."""
     return table.frame[table.frame["status"].isin(("done", "diverged"))]
+
+
+def grouped(rows: DataFrame, *names: str) -> Iterator[tuple[Any, DataFrame]]:
+    """Yield the values of these columns in ascending order, each with its rows: one value, or a tuple of several.
+
+    >>> [depth for depth, _ in grouped(Table.of({"depth": [8, 4, 8]}).frame, "depth")]
+    [4, 8]
+    """
+    yield from rows.groupby(names[0] if len(names) == 1 else list(names), dropna=False)
 
 
 def least(rows: DataFrame) -> float:

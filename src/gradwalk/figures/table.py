@@ -6,8 +6,9 @@ It is kept as CSV beside the picture. The file begins with comment lines, `# nam
 
 from __future__ import annotations
 
-import io
+import csv
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ class Table:
     made: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, data: Any, facts: dict[str, float] | None = None, made: dict[str, str] | None = None) -> Table:
+    def of(cls, data: Any, facts: Mapping[str, float] | None = None, made: Mapping[str, str] | None = None) -> Table:
         """Return a table of columns by name or of one mapping per row, or of anything else that pandas accepts.
 
         >>> Table.of({"kind": ["a", "b"], "x": [1.0, 2.0]}).where(kind="b")["x"]
@@ -41,7 +42,7 @@ class Table:
         """
         from pandas import DataFrame
 
-        return cls(DataFrame(data), facts or {}, made or {})
+        return cls(DataFrame(data), dict(facts or {}), dict(made or {}))
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Return the values of a column."""
@@ -65,18 +66,23 @@ def write(table: Table, path: Path) -> None:
 
 def read(path: Path) -> Table:
     """Return the table that `write` wrote to that path."""
-    from pandas import read_csv
-
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     comments = next((place for place, line in enumerate(lines) if not line.startswith("#")), len(lines))
     matches = [match.groups() for match in map(_COMMENT.match, lines[:comments]) if match]
-    # Only an empty cell is a missing number: data may well be called "nan" or "None".
-    frame = read_csv(
-        io.StringIO("".join(lines[comments:])), float_precision="round_trip", keep_default_na=False, na_values=[""]
-    )
+    names, *rows = csv.reader(lines[comments:])
+    # Converted here: how many digits of a number pandas reads depends on its version.
+    columns = {name: _column(cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)}
     facts = {name: _number(value) for name, sign, value in matches if sign == "="}
-    return Table(frame, facts, {name: words for name, sign, words in matches if sign == ": "})
+    return Table.of(columns, facts, {name: words for name, sign, words in matches if sign == ": "})
+
+
+def _column(cells: Sequence[str]) -> list[Any]:
+    """Return the cells as numbers, NaN where they are empty, or as they are if one of them is not a number."""
+    try:
+        return [_number(cell) for cell in cells]
+    except ValueError:
+        return list(cells)
 
 
 def _number(text: str) -> float:
-    return int(text) if text.lstrip("-").isdigit() else float(text)
+    return int(text) if text.lstrip("-").isdigit() else float(text or "nan")

@@ -50,13 +50,13 @@ class ClaimRow:
     reduced: str
 
 
-def write_page(folder: Path, left_out: Mapping[str, str] | None = None) -> Path:
-    """Write the page of all tables in the folder and return its path.
+def write_page(folder: Path, tables: Tables | None = None, left_out: Mapping[str, str] | None = None) -> Path:
+    """Write the page into a folder and return its path.
 
-    left_out: why figures were not run, by name.
+    tables: by figure (default: those in the folder). left_out: why figures were not run, by name.
     """
     path = folder / FILE
-    write_atomic(path, page(read_tables(folder), folder, left_out))
+    write_atomic(path, page(read_tables(folder) if tables is None else tables, folder, left_out))
     return path
 
 

@@ -1,1 +1,1 @@
-"""The figures as Plotly draws them on the page, from the same tables as the printable ones; imported only for a page."""
+"""The figures as Plotly draws them on the page, from the same tables as the printable ones."""

@@ -27,6 +27,7 @@ from gradwalk.figures.outcomes import (
     data_title,
     example_count,
     finished,
+    grouped,
     listed,
     partly_diverged,
     unique,
@@ -55,9 +56,9 @@ def _traces(
     runs: DataFrame, points: DataFrame, lines: Levels, colours: dict[float, str], shapes: dict[float, str]
 ) -> list[Trace]:
     """Return one trace per pair of rates."""
-    words = {key: members(rows) for key, rows in runs.groupby(["depth", "rate_in", "rate_out"])}
+    words = {key: members(rows) for key, rows in grouped(runs, "depth", "rate_in", "rate_out")}
     shift, traces = shifts(list(colours)), []
-    for (rate_in, rate_out), same in points.groupby(["rate_in", "rate_out"]):
+    for (rate_in, rate_out), same in grouped(points, "rate_in", "rate_out"):
         symbol = np.where(partly_diverged(same), f"{shapes[rate_in]}-open", shapes[rate_in])
         traces.append(
             line(

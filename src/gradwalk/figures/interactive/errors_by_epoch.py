@@ -18,7 +18,7 @@ from gradwalk.figures.interactive.frame import (
 )
 from gradwalk.figures.interactive.rate_legends import LAYOUT, dash_keys, rate_keys
 from gradwalk.figures.interactive.run_words import error, settings
-from gradwalk.figures.outcomes import RUN, constant_error, data_title, example_count, finished
+from gradwalk.figures.outcomes import RUN, constant_error, data_title, example_count, finished, grouped
 from gradwalk.figures.table import Table
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _traces(
 ) -> list[Trace]:
     """Return one trace per run."""
     examples, traces = example_count(rows), []
-    for _, run in rows.groupby(list(RUN), dropna=False):
+    for _, run in grouped(rows, *RUN):
         first = run.iloc[0]
         traces.append(
             line(

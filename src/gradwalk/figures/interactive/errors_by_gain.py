@@ -18,7 +18,7 @@ from gradwalk.figures.interactive.frame import (
     symbols,
 )
 from gradwalk.figures.interactive.run_words import outcome
-from gradwalk.figures.outcomes import example_count, finished
+from gradwalk.figures.outcomes import example_count, finished, grouped
 from gradwalk.figures.table import Table
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _traces(rows: DataFrame, lines: Levels, look: dict[str, Any]) -> list[Trace]
     """Return one trace per depth."""
     colours, shapes = shades(rows["depth"]), symbols(rows["depth"])
     middle, traces = (len(colours) - 1) / 2, []
-    for place, (depth, runs) in enumerate(rows.groupby("depth")):
+    for place, (depth, runs) in enumerate(grouped(rows, "depth")):
         x = runs["gain"].to_numpy() + look["dodge"] * (place - middle)
         traces.append(
             line(

@@ -31,11 +31,7 @@ CLAIMS: Registry[Claim] = Registry(
 
 def findings(tables: Tables) -> dict[str, Finding]:
     """Return the finding on each claim by its name; claims that are not in the paper only if their figures were run."""
-    return {
-        claim.name: claim.finding(tables)
-        for claim in CLAIMS
-        if claim.in_paper or set(claim.figures) & set(tables)
-    }
+    return {claim.name: claim.finding(tables) for claim in CLAIMS if claim.in_paper or set(claim.figures) & set(tables)}
 
 
 __all__ = ["CLAIMS", "findings"]

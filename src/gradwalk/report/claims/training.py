@@ -1,10 +1,10 @@
 """When the table of a trained figure can decide a claim.
 
-A table counts if it was trained on the claim's data set, on at least 5,000 examples for at least 5 epochs; otherwise the
-claim is undecided. A verdict from less than the paper's scale is about that scale, and the page says so. Fewer epochs
-than the paper's can show that something is reached, but cannot refute it: C9 and C12 come to "does not hold" only after
-500 epochs. The order of depths (C7, C8, C10) shows only once the depths that the claim names have converged: after
-fewer than 500 epochs, a comparison of the others would be one of speed.
+A table counts if it was trained on the claim's data set, on at least 5,000 examples for at least 5 epochs; otherwise
+the claim is undecided. A verdict from less than the paper's scale is about that scale, and the page says so. Fewer
+epochs than the paper's can show that something is reached, but cannot refute it: C9 and C12 come to "does not hold"
+only after 500 epochs. The order of depths (C7, C8, C10) shows only once the depths that the claim names have converged;
+before that, after fewer than 500 epochs, only their speed could be compared.
 """
 
 from __future__ import annotations

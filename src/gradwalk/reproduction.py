@@ -1,0 +1,286 @@
+"""Compute and draw figures, and write the page that shows them: what `gradwalk reproduce` does.
+
+result = gradwalk.reproduce(["fig1", "fig3"], scale="quick", out="report")
+result.figures["fig3"].table.frame  # the runs, as a pandas data frame
+result.findings["C6"].verdict
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gradwalk import checks
+from gradwalk import figures as known
+from gradwalk.data import DATASETS, Datasets
+from gradwalk.figures import Figure, SimulatedFigure, Table, TrainedFigure, provenance
+from gradwalk.figures import table as table_files
+from gradwalk.figures.outcomes import Line
+from gradwalk.files import atomic
+from gradwalk.progress import progress
+from gradwalk.report import Finding, findings, write_page
+from gradwalk.report.page import read_tables
+
+if TYPE_CHECKING:
+    from gradwalk.sweep import Spec, Standing, SweepSummary
+
+
+@dataclass(frozen=True)
+class ReproducedFigure:
+    """A figure that was drawn: its table, the files written, and the numbers that matter."""
+
+    figure: Figure
+    table: Table
+    files: tuple[Path, ...]
+    summary: list[Line]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """The result of `reproduce`.
+
+    figures: what was drawn, by name. left_out: why a figure was not, by name. findings: the verdict on each claim, from
+    the tables of all figures in the folder. page: the path of the page, None if nothing was drawn.
+    """
+
+    out: Path
+    figures: dict[str, ReproducedFigure]
+    left_out: dict[str, str]
+    findings: dict[str, Finding]
+    page: Path | None
+
+
+class Watcher:
+    """Receives the events of `reproduce`; by default it ignores them."""
+
+    def began(self, figure: Figure, place: int, count: int) -> None:
+        """Begin with a figure, the `place`-th of `count`."""
+
+    def noted(self, message: str) -> None:
+        """Report something that the user should know."""
+
+    def ended(self, result: ReproducedFigure) -> None:
+        """Complete a figure."""
+
+
+@dataclass(frozen=True)
+class _Request:
+    """The arguments of `reproduce` that apply to every figure."""
+
+    out: Path
+    scale: str
+    spec: Path | None
+    seed: int | None
+    redraw: bool
+    threads: int | None
+    datasets: Datasets = field(default_factory=Datasets)
+    watcher: Watcher = field(default_factory=Watcher)
+
+    def spec_text(self, figure: TrainedFigure) -> str:
+        return figure.spec_text(self.scale) if self.spec is None else self.spec.read_text("utf-8")
+
+    def load_spec(self, figure: TrainedFigure) -> Spec:
+        from gradwalk.sweep import Spec
+
+        source = self.spec_text(figure) if self.spec is None else self.spec
+        return Spec.load(source, [] if self.seed is None else [f"seed={self.seed}"])
+
+    @property
+    def label(self) -> str:
+        """The scale, or the name of the user's own spec."""
+        return self.scale if self.spec is None else self.spec.stem
+
+    def folder(self, figure: Figure) -> Path:
+        return self.out / "sweeps" / f"{figure.name}-{self.label}"
+
+    def data(self, figure: Figure) -> Path:
+        return self.out / f"{figure.name}.csv"
+
+
+def reproduce(
+    names: str | Iterable[str] = "all",
+    *,
+    scale: str = "smoke",
+    out: str | Path = "report",
+    spec: str | Path | None = None,
+    seed: int | None = None,
+    redraw: bool = False,
+    threads: int | None = None,
+    datasets: Datasets | None = None,
+    watcher: Watcher | None = None,
+) -> Reproduction:
+    """Compute and draw figures, write each as CSV, PNG and PDF, and write a page with all figures in the folder.
+
+    names: figures of `gradwalk.figures.FIGURES`, or "all" for those of the paper, of which those without data or torch
+    are left out. scale: of the trained figures, see `gradwalk.figures.SCALES`. spec: a spec file to use instead, for
+    one trained figure. seed: of the simulations and initial weights (default: 0, or that of the spec). redraw: draw
+    from the CSV files in `out` without running anything. threads: number of cores to train on (default: all).
+    datasets: data sets that were loaded before. watcher: receives events.
+
+    A simulated figure is computed again only if its CSV has another seed or version. The runs of a trained figure are
+    kept in `out`/sweeps and never trained twice; an interrupted call resumes.
+    """
+    chosen, everything = _chosen(names)
+    _check(chosen, scale, spec, seed)
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    request = _Request(
+        folder,
+        scale,
+        None if spec is None else Path(spec),
+        seed,
+        redraw,
+        threads,
+        datasets or Datasets(),
+        watcher or Watcher(),
+    )
+    done: dict[str, ReproducedFigure] = {}
+    left_out: dict[str, str] = {}
+    for place, figure in enumerate(chosen, 1):
+        request.watcher.began(figure, place, len(chosen))
+        try:
+            compute = _prepared(figure, request)
+        except (FileNotFoundError, ModuleNotFoundError) as error:
+            if not everything:
+                raise
+            left_out[figure.name] = str(error)
+            request.watcher.noted(f"{figure.name} is left out: {error}")
+            continue
+        done[figure.name] = _draw(figure, compute(), request)
+        request.watcher.ended(done[figure.name])
+    tables = read_tables(folder)
+    page = write_page(folder, tables, left_out) if done else None
+    return Reproduction(folder, done, left_out, findings(tables), page)
+
+
+def spec_texts(names: str | Iterable[str], *, scale: str = "smoke", spec: str | Path | None = None) -> list[str]:
+    """Return the specs that `reproduce` would run for these figures."""
+    chosen, _ = _chosen(names)
+    _check(chosen, scale, spec, None)
+    trained = [figure for figure in chosen if isinstance(figure, TrainedFigure)]
+    if not trained:
+        raise ValueError(f"reproduce: only trained figures have a spec, got {_joined(chosen)}")
+    return [Path(spec).read_text("utf-8") if spec is not None else figure.spec_text(scale) for figure in trained]
+
+
+def _chosen(names: str | Iterable[str]) -> tuple[list[Figure], bool]:
+    """Return the figures of these names, and whether "all" is among them."""
+    listed = [names] if isinstance(names, str) else list(names)
+    everything = not listed or "all" in listed
+    papers = [figure for figure in known.FIGURES if everything and figure.in_paper]
+    named = [known.FIGURES.find(name, "reproduce") for name in listed if name != "all"]
+    return list({figure.name: figure for figure in [*papers, *named]}.values()), everything
+
+
+def _check(chosen: Sequence[Figure], scale: str, spec: str | Path | None, seed: int | None) -> None:
+    checks.one_of("reproduce", "scale", scale, known.SCALES)
+    if seed is not None:
+        checks.whole("reproduce", "seed", seed, least=0)
+    if spec is not None and (len(chosen) != 1 or not isinstance(chosen[0], TrainedFigure)):
+        raise ValueError(f"reproduce: spec is for one trained figure, got {_joined(chosen)}")
+
+
+def _joined(figures: Iterable[Figure]) -> str:
+    return " ".join(figure.name for figure in figures)
+
+
+def _prepared(figure: Figure, request: _Request) -> Callable[[], Table]:
+    """Return a function that computes the table, or raise if data or torch are missing."""
+    path = request.data(figure)
+    if request.redraw:
+        if not path.exists():
+            raise FileNotFoundError(f"reproduce: {figure.name} cannot be redrawn without {path}")
+        return partial(table_files.read, path)
+    if isinstance(figure, SimulatedFigure):
+        return partial(_simulated, figure, request)
+    assert isinstance(figure, TrainedFigure), "a figure is simulated or trained"
+    spec, note = _available(request.load_spec(figure), request.datasets)
+    if note is not None:
+        request.watcher.noted(f"{figure.name}: {note}")
+    return partial(_trained, figure, spec, note, request)
+
+
+def _simulated(figure: SimulatedFigure, request: _Request) -> Table:
+    """Return the table of a simulated figure, from its file if that has the seed and the version."""
+    path, seed = request.data(figure), request.seed or 0
+    if path.exists() and provenance.is_current(kept := table_files.read(path), seed):
+        request.watcher.noted(f"{figure.name} is drawn from {path}, which has this seed and version")
+        return kept
+    started = time.monotonic()
+    computed = figure.compute(seed)
+    return _written(replace(computed, made=provenance.simulated_now(time.monotonic() - started)), path)
+
+
+def _trained(figure: TrainedFigure, spec: Spec, note: str | None, request: _Request) -> Table:
+    """Return the table of a trained figure, from its sweep."""
+    from gradwalk.sweep import Store
+
+    swept = _swept(figure, spec, request)
+    failed = [result for result in swept.results if result.status == "failed"]
+    if failed and len(failed) == len(swept.results):
+        raise ValueError(f"reproduce: all runs of {figure.name} failed ({failed[0].error})")
+    if failed:
+        request.watcher.noted(f"{figure.name}: {len(failed)} runs failed and are not drawn ({failed[0].error})")
+    computed = figure.tabulate(swept.results, request.datasets)
+    with Store(request.folder(figure)) as store:
+        made = provenance.trained_by_sweep(swept.results, store, request.label, note)
+    return _written(replace(computed, made=made), request.data(figure))
+
+
+def _swept(figure: Figure, spec: Spec, request: _Request) -> SweepSummary:
+    """Run the sweep of a figure, with a display of its progress."""
+    from gradwalk.sweep import run_sweep
+
+    shown = 0
+    with progress(f"{figure.name}: {len(spec.runs())} runs, per cent done", 100) as advance:
+
+        def report(standing: Standing) -> None:
+            nonlocal shown
+            if standing.left is not None:
+                share = round(100 * standing.seconds / (standing.seconds + standing.left))
+                advance(max(0, share - shown))
+                shown = max(shown, share)
+
+        return run_sweep(spec, request.folder(figure), threads=request.threads, report=report)
+
+
+def _draw(figure: Figure, table: Table, request: _Request) -> ReproducedFigure:
+    data = request.data(figure)
+    pictures = [data.with_suffix(".png"), data.with_suffix(".pdf")]
+    known.save(figure.draw(table), pictures)
+    return ReproducedFigure(figure, table, (data, *pictures), figure.summary(table))
+
+
+def _written(table: Table, path: Path) -> Table:
+    """Write the table and return what the file holds: the picture is the same when it is redrawn from it."""
+    with atomic(path) as partial_path:
+        table_files.write(table, partial_path)
+    return table_files.read(path)
+
+
+def _available(spec: Spec, datasets: Datasets) -> tuple[Spec, str | None]:
+    """Return the spec with data sets that can be loaded, and a note if one of them stands in for another.
+
+    A data set without a stand-in (TIMIT) raises a FileNotFoundError that says how to get it.
+    """
+    for run in {(run.data, run.examples, run.scaling): run for run in spec.runs()}.values():
+        try:
+            datasets.load(run.data, run.examples, run.scaling)
+        except FileNotFoundError as error:
+            stand_in = DATASETS[run.data].stand_in
+            if stand_in is None:
+                raise
+            note = f"{run.data} is not available, {stand_in} is used instead ({error})"
+            return spec.override(_standing_in(spec, stand_in, datasets)), note
+    return spec, None
+
+
+def _standing_in(spec: Spec, name: str, datasets: Datasets) -> list[str]:
+    """Return the settings that replace a spec's data set, with all its examples if the spec asks for more."""
+    most = len(datasets.load(name, None, "none").train)
+    too_many = any((run.examples or 0) > most for run in spec.runs())
+    return [f"data={name}", *(["examples=none"] if too_many else [])]
