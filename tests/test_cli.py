@@ -200,9 +200,7 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, arguments: str, sentence:
     assert sentence in failure(capsys, *arguments.split())
 
 
-def test_an_unwritable_path_is_reported_before_anything_is_sampled(
-    capsys, tmp_path: Path, monkeypatch, quick
-) -> None:
+def test_an_unwritable_path_is_reported_before_anything_is_sampled(capsys, tmp_path: Path, monkeypatch, quick) -> None:
     monkeypatch.setattr(gradwalk, "simulate", None)
     file = tmp_path / "file"
     file.touch()

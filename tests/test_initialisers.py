@@ -34,7 +34,7 @@ def test_rate_is_both_rates_at_once() -> None:
     assert Spec.load(spec.toml()).runs() == spec.runs()
 
 
-def test_what_stands_for_another_setting_takes_its_place() -> None:
+def test_a_setting_replaces_the_one_it_excludes() -> None:
     spec = Spec.load("params = 3e4\nrate_in = 0.3\nruns = [{depth = 4}, {depth = 8, width = 9, rate = 0.5}]")
     assert [(run.params, run.width, run.rate_in) for run in spec.runs()] == [(3e4, None, 0.3), (None, 9, 0.5)]
     assert {run.width for run in spec.override(["width=7"]).runs()} == {7}
@@ -45,13 +45,13 @@ def test_what_stands_for_another_setting_takes_its_place() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("rate = 0.1\nrate_in = 0.2", "sweep: rate stands for rate_in and rate_out, and cannot be beside rate_in"),
+        ("rate = 0.1\nrate_in = 0.2", "sweep: rate sets rate_in and rate_out, and cannot be combined with rate_in"),
         ("rate = 0", "sweep: rate_in must be greater than 0"),
         ("width = 8\nparams = 1e4", "sweep: width takes the place of params"),
         ("weights = ['lsuv', 'gaussian']\ngain = 1.1", "sweep: gain is not for weights='lsuv'"),
     ],
 )
-def test_a_spec_says_what_does_not_go_together(text: str, sentence: str) -> None:
+def test_settings_that_exclude_each_other_are_reported(text: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=re.escape(sentence)):
         Spec.load(text)
 
@@ -286,7 +286,7 @@ def test_train_takes_a_width_and_a_peer(tmp_path: Path) -> None:
     arguments = ["train", *settings, "--weights", "lsuv", "--seed", "0,1", "--out", str(tmp_path / "out")]
     done = CliRunner().invoke(cli.app(), arguments)
     assert done.exit_code == 0, done.output
-    assert "widths 64-8-8-8-10" in done.stdout
+    assert "tanh D=4 N=8" in done.stdout
     assert "lsuv" in done.stdout
     wrong = CliRunner().invoke(cli.app(), ["train", *settings, "--params", "1e4", "--out", str(tmp_path / "no")])
     assert isinstance(wrong.exception, ValueError)

@@ -149,6 +149,15 @@ def test_a_second_call_trains_nothing_and_writes_the_same(tiny: Reproduction, fo
     assert {path: path.read_bytes() for path in again.figures["fig4a"].files} == before
 
 
+def test_data_are_loaded_once(folder: Path, tiny: Reproduction, monkeypatch) -> None:
+    loaded = []
+    whole = data.DATASETS["digits"].load
+    counting = replace(data.DATASETS["digits"], load=lambda **given: loaded.append(given) or whole(**given))
+    monkeypatch.setattr("gradwalk.data.catalogue.DATASETS", type(data.DATASETS)("data set", [counting]))
+    reproduce("fig4a", spec=folder / "tiny.toml", out=tiny.out)
+    assert len(loaded) == 1
+
+
 def test_smoke_runs_from_end_to_end_and_redraws_without_a_sweep(tmp_path: Path, monkeypatch) -> None:
     first = reproduce("fig4b", scale="smoke", out=tmp_path)
     results = Store(tmp_path / "sweeps" / "fig4b-smoke").results()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from gradwalk.report import Finding, findings, write_page
 from gradwalk.report.page import read_tables
 
 if TYPE_CHECKING:
-    from gradwalk.sweep import Spec, Standing, SweepSummary
+    from gradwalk.sweep import Spec, SweepProgress, SweepSummary
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,11 @@ class _Request:
     spec: Path | None
     seed: int | None
     redraw: bool
+    engine: str
+    device: str
     threads: int | None
-    datasets: Datasets = field(default_factory=Datasets)
-    watcher: Watcher = field(default_factory=Watcher)
+    datasets: Datasets
+    watcher: Watcher
 
     def spec_text(self, figure: TrainedFigure) -> str:
         return figure.spec_text(self.scale) if self.spec is None else self.spec.read_text("utf-8")
@@ -109,6 +111,8 @@ def reproduce(
     spec: str | Path | None = None,
     seed: int | None = None,
     redraw: bool = False,
+    engine: str = "local",
+    device: str = "cpu",
     threads: int | None = None,
     datasets: Datasets | None = None,
     watcher: Watcher | None = None,
@@ -118,8 +122,8 @@ def reproduce(
     names: figures of `gradwalk.figures.FIGURES`, or "all" for those of the paper, of which those without data or torch
     are left out. scale: of the trained figures, see `gradwalk.figures.SCALES`. spec: a spec file to use instead, for
     one trained figure. seed: of the simulations and initial weights (default: 0, or that of the spec). redraw: draw
-    from the CSV files in `out` without running anything. threads: number of cores to train on (default: all).
-    datasets: data sets that were loaded before. watcher: receives events.
+    from the CSV files in `out` without running anything. engine, device, threads: of `gradwalk.sweep.run_sweep`.
+    datasets: a cache to load the data from. watcher: receives events.
 
     A simulated figure is computed again only if its CSV has another seed or version. The runs of a trained figure are
     kept in `out`/sweeps and never trained twice; an interrupted call resumes.
@@ -129,14 +133,16 @@ def reproduce(
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     request = _Request(
-        folder,
-        scale,
-        None if spec is None else Path(spec),
-        seed,
-        redraw,
-        threads,
-        datasets or Datasets(),
-        watcher or Watcher(),
+        out=folder,
+        scale=scale,
+        spec=None if spec is None else Path(spec),
+        seed=seed,
+        redraw=redraw,
+        engine=engine,
+        device=device,
+        threads=threads,
+        datasets=datasets or Datasets(),
+        watcher=watcher or Watcher(),
     )
     done: dict[str, ReproducedFigure] = {}
     left_out: dict[str, str] = {}
@@ -235,17 +241,21 @@ def _swept(figure: Figure, spec: Spec, request: _Request) -> SweepSummary:
     """Run the sweep of a figure, with a display of its progress."""
     from gradwalk.sweep import run_sweep
 
-    shown = 0
-    with progress(f"{figure.name}: {len(spec.runs())} runs, per cent done", 100) as advance:
+    with progress(f"{figure.name}: {len(spec.runs())} runs", lines=True) as job:
 
-        def report(standing: Standing) -> None:
-            nonlocal shown
-            if standing.left is not None:
-                share = round(100 * standing.seconds / (standing.seconds + standing.left))
-                advance(max(0, share - shown))
-                shown = max(shown, share)
+        def report(state: SweepProgress) -> None:
+            if state.left is not None:
+                job.update(completed=state.seconds, total=state.seconds + state.left)
 
-        return run_sweep(spec, request.folder(figure), threads=request.threads, report=report)
+        return run_sweep(
+            spec,
+            request.folder(figure),
+            engine=request.engine,
+            device=request.device,
+            threads=request.threads,
+            datasets=request.datasets,
+            report=report,
+        )
 
 
 def _draw(figure: Figure, table: Table, request: _Request) -> ReproducedFigure:

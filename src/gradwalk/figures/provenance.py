@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from gradwalk.versions import machine, versions
 from gradwalk.words import duration
 
 if TYPE_CHECKING:
-    from gradwalk.sweep import Result, Store
+    from gradwalk.sweep import Result, Session, Store
 
 
 def simulated_now(seconds: float) -> dict[str, str]:
@@ -31,9 +30,8 @@ def trained_by_sweep(results: Sequence[Result], store: Store, scale: str, note: 
     sessions = [session for session in store.sessions() if _contains(session, ends)]
     if not sessions:
         return made
-    seconds = sum(session["ended"] - session["began"] for session in sessions)
-    latest = sessions[-1]
-    return made | _words(max(ends), seconds, json.loads(latest["machine"]), json.loads(latest["versions"]))
+    seconds, latest = sum(session.seconds for session in sessions), sessions[-1]
+    return made | _words(max(ends), seconds, latest.machine, latest.versions)
 
 
 def is_current(table: Table, seed: int) -> bool:
@@ -49,9 +47,8 @@ def lines(table: Table) -> list[tuple[str, str]]:
     return [("time", duration(float(text))) if name == "seconds" else (name, text) for name, text in known.items()]
 
 
-def _contains(session: Mapping[str, Any], ends: Sequence[float]) -> bool:
-    began, ended = session["began"], session["ended"]
-    return ended is not None and any(began <= end <= ended for end in ends)
+def _contains(session: Session, ends: Sequence[float]) -> bool:
+    return session.ended is not None and any(session.began <= end <= session.ended for end in ends)
 
 
 def _words(when: float, seconds: float, where: Mapping[str, Any], which: Mapping[str, str]) -> dict[str, str]:
