@@ -16,11 +16,10 @@ from typer.testing import CliRunner
 import gradwalk
 from gradwalk import cli
 from gradwalk.figures import Table, initialisers, table
-from gradwalk.figures.initialisers import FIGURE, Contest
-from gradwalk.nets.initial import SCHEMES
+from gradwalk.figures.initialisers import COMPARED, FIGURE, Contest
 from gradwalk.report import CLAIMS, Finding, page
 from gradwalk.report.finding import FAILS, HOLDS, IN_PART, NOT_RUN, UNDECIDED
-from gradwalk.sweep import Spec
+from gradwalk.sweep import Spec, Store
 
 # Specs
 
@@ -47,8 +46,8 @@ def test_a_setting_replaces_the_one_it_excludes() -> None:
     [
         ("rate = 0.1\nrate_in = 0.2", "sweep: rate sets rate_in and rate_out, and cannot be combined with rate_in"),
         ("rate = 0", "sweep: rate_in must be greater than 0"),
-        ("width = 8\nparams = 1e4", "sweep: width takes the place of params"),
-        ("weights = ['lsuv', 'gaussian']\ngain = 1.1", "sweep: gain is not for weights='lsuv'"),
+        ("width = 8\nparams = 1e4", "sweep: only one of width and params can be given"),
+        ("weights = ['lsuv', 'gaussian']\ngain = 1.1", "sweep: gain cannot be set for weights='lsuv'"),
     ],
 )
 def test_settings_that_exclude_each_other_are_reported(text: str, sentence: str) -> None:
@@ -63,7 +62,7 @@ def test_the_spec_of_each_scale_has_all_initialisers_and_the_same_rates_for_each
     for run in runs:
         by_weights.setdefault(run.weights, set()).add((run.activation, run.depth, run.rate_in, run.seed))
         assert (run.epochs, run.rate_in) == (1, run.rate_out)
-    assert set(by_weights) == set(SCHEMES) == set(initialisers.TITLES)
+    assert set(by_weights) == set(COMPARED)
     assert len(set(map(frozenset, by_weights.values()))) == 1
     assert len({run.rate_in for run in runs}) > 1
 
@@ -80,7 +79,7 @@ def test_a_figure_that_is_not_in_the_paper_has_no_scale_paper() -> None:
 Loss = Callable[..., float | None]
 
 
-def made_up(loss: Loss, *, names=("tanh", "relu"), depths=(4, 64, 256), seeds=3, weights=SCHEMES, **more) -> Table:
+def made_up(loss: Loss, *, names=("tanh", "relu"), depths=(4, 64, 256), seeds=3, weights=COMPARED, **more) -> Table:
     """Return a table of the figure; `loss` returns that of a run with these settings, None if it diverges."""
     facts = {"data": "mnist", "train_examples": 10_000, "test_examples": 10_000, "task": "classify", "width": 48}
     rows = []
@@ -89,7 +88,7 @@ def made_up(loss: Loss, *, names=("tanh", "relu"), depths=(4, 64, 256), seeds=3,
         value = np.nan if given is None else given
         ended = {"status": "diverged" if given is None else "done", "diverged": 1 if given is None else np.nan}
         settings = {"activation": name, "weights": scheme, "depth": depth, "params": np.nan, "seed": seed}
-        rates = {"gain": 1.1 if scheme in initialisers.WALKS else np.nan, "rate_in": rate, "rate_out": rate}
+        rates = {"gain": 1.1 if scheme in initialisers.walks() else np.nan, "rate_in": rate, "rate_out": rate}
         measured = dict.fromkeys(("train_loss", "test_loss", "train_error", "test_error", "lowest_error"), value)
         measured |= {"train_mistakes": value, "test_mistakes": value, "epoch": 1, "clipped": 0, "seconds": 1.0}
         rows.append(facts | settings | rates | ended | measured | {"constant_error": 0.9} | more)
@@ -176,7 +175,7 @@ def test_the_claim_fails_where_a_peer_is_as_good_at_the_greatest_depth(loss: Los
         (made_up(deep_win, data="digits"), UNDECIDED, "trained on digits, not on MNIST"),
         (made_up(deep_win, train_examples=1000), UNDECIDED, "only 1,000 examples"),
         (made_up(deep_win, depths=(4, 64)), UNDECIDED, "no 256 layers"),
-        (made_up(deep_win, weights=[each for each in SCHEMES if each != "lsuv"]), UNDECIDED, "lsuv not run"),
+        (made_up(deep_win, weights=[each for each in COMPARED if each != "lsuv"]), UNDECIDED, "lsuv not run"),
     ],
 )
 def test_too_little_is_undecided(given: Table | None, verdict: str, why: str) -> None:
@@ -193,10 +192,11 @@ def test_the_figure_has_one_panel_per_activation_and_one_line_per_initialiser() 
     titles = [panel.get_title() for panel in drawn_.axes if panel.get_title()]
     assert titles == ["tanh", "ReLU", "selu", "gelu", "steady gelu, f(100 a)/100"]
     first = drawn_.axes[0]
-    assert len(first.containers) == len(SCHEMES)
-    assert len({to_hex(each[0].get_color()) for each in first.containers}) == len(SCHEMES)
-    assert len({each[0].get_marker() for each in first.containers}) == len(SCHEMES)
-    assert {text.get_text() for text in drawn_.legends[0].get_texts()} == set(initialisers.TITLES.values())
+    assert len(first.containers) == len(COMPARED)
+    assert len({to_hex(each[0].get_color()) for each in first.containers}) == len(COMPARED)
+    assert len({each[0].get_marker() for each in first.containers}) == len(COMPARED)
+    labels = {text.get_text() for text in drawn_.legends[0].get_texts()}
+    assert labels == {initialisers.title(weights) for weights in COMPARED}
 
 
 def test_runs_that_diverged_lie_on_a_line_of_that_name() -> None:
@@ -287,10 +287,10 @@ def test_train_takes_a_width_and_a_peer(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli.app(), arguments)
     assert done.exit_code == 0, done.output
     assert "tanh D=4 N=8" in done.stdout
-    assert "lsuv" in done.stdout
+    assert {result.run.weights for result in Store(tmp_path / "out").results()} == {"lsuv"}
     wrong = CliRunner().invoke(cli.app(), ["train", *settings, "--params", "1e4", "--out", str(tmp_path / "no")])
     assert isinstance(wrong.exception, ValueError)
-    assert "width takes the place of params" in str(wrong.exception)
+    assert "only one of width and params can be given" in str(wrong.exception)
 
 
 def test_the_summary_names_the_best_of_each_side() -> None:

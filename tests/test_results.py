@@ -65,7 +65,7 @@ def test_the_losses_of_the_initialisers_are_those_of_their_table():
     for name, title in initialisers.ACTIVATIONS.items():
         for depth, rows in medians[medians["activation"] == name].groupby("depth"):
             losses = dict(zip(rows["weights"], rows["loss"], strict=True))
-            cells = ["diverged" if np.isnan(losses[each]) else f"{losses[each]:.3f}" for each in initialisers.TITLES]
+            cells = ["diverged" if np.isnan(losses[each]) else f"{losses[each]:.3f}" for each in initialisers.COMPARED]
             assert f"| {title} | {depth:.0f} | {' | '.join(cells)} |" in README.replace("**", "")
 
 

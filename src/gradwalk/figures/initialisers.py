@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from gradwalk.activations import Array
+from gradwalk.checks import WEIGHTS
 from gradwalk.figures.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, canvas
 from gradwalk.figures.error_axis import MARKERS, Levels, depth_axis, levels, mark, mark_constant
 from gradwalk.figures.figure import TrainedFigure
@@ -28,15 +29,7 @@ if TYPE_CHECKING:
 
 Outcome = Literal["walk", "peer", "tied", "none"]
 
-WALKS = {"gaussian": "random walk, Gaussian", "orthogonal": "random walk, orthogonal"}
-PEERS = {
-    "torch": "torch default",
-    "xavier": "Xavier",
-    "kaiming": "Kaiming",
-    "plain-orthogonal": "orthogonal",
-    "lsuv": "LSUV",
-}
-TITLES = WALKS | PEERS
+COMPARED = ("gaussian", "orthogonal", "torch", "xavier", "kaiming", "plain-orthogonal", "lsuv")  # in the specs
 ACTIVATIONS = {"tanh": "tanh", "relu": "ReLU", "selu": "selu", "gelu": "gelu", "gelu*100": "steady gelu, f(100 a)/100"}
 
 CHANCE = math.log(10)  # the loss of ten classes called equally likely
@@ -93,7 +86,8 @@ def contests(table: Table) -> dict[str, list[Contest]]:
     found: dict[str, list[Contest]] = {}
     for name in activations(points):
         for depth, same in grouped(points[points["activation"] == name], "depth"):
-            walk, peer = _lowest(same, WALKS), _lowest(same, set(same["weights"]) - set(WALKS))
+            taking_gain = walks()
+            walk, peer = _lowest(same, taking_gain), _lowest(same, set(same["weights"]) - taking_gain)
             if walk and peer:
                 found.setdefault(name, []).append(Contest(depth, *walk, *peer))
     return found
@@ -132,9 +126,27 @@ def loss_of(weights: str, loss: float) -> str:
     return f"{title(weights)} {loss:.3f}" if np.isfinite(loss) else f"{title(weights)} diverged"
 
 
+def titles() -> dict[str, str]:
+    """Return the titles of all registered initialisers by name, those of the specs first; empty without torch."""
+    try:
+        from gradwalk.nets import INITIALISERS
+    except ModuleNotFoundError:
+        return {}
+    return {record.name: record.title for record in INITIALISERS}
+
+
+def walks() -> frozenset[str]:
+    """Return the names of the initialisers that draw random walks: those that take a gain."""
+    try:
+        from gradwalk.nets import INITIALISERS
+    except ModuleNotFoundError:
+        return frozenset(WEIGHTS)
+    return frozenset(record.name for record in INITIALISERS if record.takes_gain)
+
+
 def title(weights: str) -> str:
     """Return the name of an initialiser as the legend has it."""
-    return TITLES.get(weights, weights)
+    return titles().get(weights, weights)
 
 
 def draw(table: Table) -> Picture:
@@ -173,8 +185,8 @@ def activations(rows: DataFrame) -> list[str]:
 
 
 def initialisers(rows: DataFrame) -> list[str]:
-    """Return the initialisers in the order of the legend, those without a title last."""
-    return _ordered(set(rows["weights"]), list(TITLES))
+    """Return the initialisers in the order of the legend, those that are not in the specs last."""
+    return _ordered(set(rows["weights"]), list(COMPARED))
 
 
 def shift(place: int, count: int) -> float:
@@ -233,11 +245,11 @@ def _draw_points(panel: Axes, points: DataFrame, schemes: Sequence[str], lines: 
 
 
 def _look(weights: str, place: int) -> dict[str, Any]:
-    walk = weights in WALKS
+    walk = weights in walks()
     style = {"linestyle": "-" if walk else "--", "linewidth": 1.8 if walk else 0.9, "zorder": 3 if walk else 2}
-    known = list(TITLES).index(weights) if weights in TITLES else place
+    index = COMPARED.index(weights) if weights in COMPARED else place
     markers = (*_MARKERS, *MARKERS)
-    return {"color": _COLOURS[known % len(_COLOURS)], "marker": markers[known % len(markers)]} | style
+    return {"color": _COLOURS[index % len(_COLOURS)], "marker": markers[index % len(markers)]} | style
 
 
 def _legend(figure: Picture, schemes: Sequence[str]) -> None:

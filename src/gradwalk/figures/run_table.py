@@ -77,11 +77,10 @@ def _settings(run: Run, data: Dataset) -> dict[str, Any]:
 
 def _gain(run: Run, widths: Sequence[int]) -> float:
     """Return the gain of the hidden layers, NaN for weights that take none."""
-    from gradwalk.nets.initial import PEERS
-
     if run.gain is not None:
         return run.gain
-    return np.nan if run.weights in PEERS else run.gains(tuple(widths)).gain
+    gains = run.gains(tuple(widths))
+    return np.nan if gains is None else gains.gain
 
 
 def _row(result: Result, settings: dict[str, Any], epoch: Epoch | None) -> dict[str, Any]:

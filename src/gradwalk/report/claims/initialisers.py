@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gradwalk.figures import Table
-from gradwalk.figures.initialisers import ACTIVATIONS, TITLES, Contest, contests, loss_of, lower_from
+from gradwalk.figures.initialisers import ACTIVATIONS, COMPARED, Contest, contests, loss_of, lower_from
 from gradwalk.report.claims.training import MNIST, too_small
 from gradwalk.report.finding import Claim, Finding, Tables, graded, judged
 
@@ -37,7 +37,7 @@ I1 = Claim(
 
 def _obstacle(table: Table) -> str | None:
     """Return why the table cannot decide the claim, None if it can."""
-    small, missing = too_small(table, MNIST, epochs=0), sorted(set(TITLES) - set(table["weights"]))
+    small, missing = too_small(table, MNIST, epochs=0), sorted(set(COMPARED) - set(table["weights"]))
     if small:
         return small
     if table["depth"].max() < DEEP:
