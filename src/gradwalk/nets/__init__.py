@@ -6,6 +6,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("gradwalk.nets needs PyTorch: pip install 'gradwalk[torch]'", name="torch") from error
 
 from gradwalk.nets.blueprint import Blueprint
+from gradwalk.nets.device import check_device
 from gradwalk.nets.export import load_network, save_network, sequential
 from gradwalk.nets.gains import Gains, default_gains
 from gradwalk.nets.initialisers import INITIALISERS, Initialiser, initial_layers
@@ -29,6 +30,7 @@ __all__ = [
     "Stack",
     "Updater",
     "autoencoder_widths",
+    "check_device",
     "classifier_widths",
     "default_gains",
     "initial_layers",

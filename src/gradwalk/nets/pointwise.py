@@ -1,62 +1,66 @@
 """The activation of a layer, applied in place to a whole stack, forward and backward.
 
-Where f' follows from f (linear, relu, leaky_relu, tanh), the pre-activations need not be kept. All others use the
-Activation's own f and f' in NumPy: views of the same memory on a CPU, copies to and fro on other devices.
+There are two sets of kernels. "auto" takes NumPy on a CPU: tanh is faster there than torch's, and other activations
+use the Activation's own f and f' on views of the same memory, except for relu and leaky_relu, for which torch is as
+fast. "torch" takes torch alone, on any device, and is what "auto" means on other devices: operations in place for the
+built-in activations, autograd for a registered one that has a counterpart in torch. A registered activation without
+one is computed by NumPy on the host in any case.
 """
+
+from typing import Literal
 
 import numpy as np
 import torch
 
+from gradwalk import checks
 from gradwalk.activations import Activation
-from gradwalk.torch.elementwise import through_numpy
+from gradwalk.nets.torch_forms import FORMS, LEAKY_RELU_FROM_OUTPUT, TorchForm
+from gradwalk.torch.counterparts import module_for
+from gradwalk.torch.elementwise import Elementwise, through_numpy
 
-_backward = torch.ops.aten
+Kernels = Literal["auto", "torch"]
+KERNELS: tuple[Kernels, ...] = ("auto", "torch")
+
+
+def takes_numpy(kernels: str, device: str | torch.device, where: str = "train") -> bool:
+    """Return whether these kernels use NumPy on this device.
+
+    >>> takes_numpy("auto", "cpu"), takes_numpy("torch", "cpu"), takes_numpy("auto", "cuda")
+    (True, False, False)
+    """
+    return checks.one_of(where, "kernels", kernels, KERNELS) == "auto" and torch.device(device).type == "cpu"
 
 
 class Pointwise:
-    """One activation; `needs_input` tells whether `backward_` wants the pre-activations beside its output."""
+    """One activation, here the identity; `needs_input`: whether `backward_` needs the pre-activations."""
 
     needs_input = False
 
     def forward_(self, a: torch.Tensor) -> None:
-        """Put f(a) in the place of a."""
+        """Replace a by f(a)."""
 
     def backward_(self, delta: torch.Tensor, h: torch.Tensor, a: torch.Tensor | None) -> None:
-        """Multiply delta, in place, with f'(a), where h = f(a)."""
+        """Multiply delta in place by f'(a), where h = f(a)."""
 
 
-class _Relu(Pointwise):
-    def forward_(self, a: torch.Tensor) -> None:
-        a.clamp_min_(0)
-
-    def backward_(self, delta: torch.Tensor, h: torch.Tensor, a: torch.Tensor | None) -> None:
-        _backward.threshold_backward.grad_input(delta, h, 0, grad_input=delta)
-
-
-class _LeakyRelu(Pointwise):
-    def __init__(self, slope: float) -> None:
-        self.slope = slope
+class _ByTorch(Pointwise):
+    def __init__(self, form: TorchForm, parameter: float | None) -> None:
+        self.form, self.parameter, self.needs_input = form, parameter or 0.0, not form.from_output
 
     def forward_(self, a: torch.Tensor) -> None:
-        torch.nn.functional.leaky_relu_(a, self.slope)
+        self.form.forward(a, self.parameter)
 
     def backward_(self, delta: torch.Tensor, h: torch.Tensor, a: torch.Tensor | None) -> None:
-        _backward.leaky_relu_backward.grad_input(delta, h, self.slope, True, grad_input=delta)
+        self.form.backward(delta, h if a is None else a, self.parameter)
 
 
-class _Tanh(Pointwise):
+class _NumpyTanh(_ByTorch):
     def forward_(self, a: torch.Tensor) -> None:
-        if a.device.type == "cpu":
-            h = a.numpy()
-            np.tanh(h, out=h)  # 9 times as fast as torch's, see docs/performance.md
-        else:
-            a.tanh_()
-
-    def backward_(self, delta: torch.Tensor, h: torch.Tensor, a: torch.Tensor | None) -> None:
-        _backward.tanh_backward.grad_input(delta, h, grad_input=delta)
+        h = a.numpy()
+        np.tanh(h, out=h)  # 9 times as fast as torch's, see docs/performance.md
 
 
-class _General(Pointwise):
+class _ByNumpy(Pointwise):
     needs_input = True
 
     def __init__(self, activation: Activation) -> None:
@@ -70,16 +74,56 @@ class _General(Pointwise):
         delta.mul_(through_numpy(self.activation.derivative, a))
 
 
-def pointwise(activation: Activation) -> Pointwise:
+class _Scaled(Pointwise):
+    """f(s a) / s, whose derivative is f'(s a)."""
+
+    def __init__(self, inner: Pointwise, scale: float) -> None:
+        self.inner, self.scale, self.needs_input = inner, scale, inner.needs_input
+
+    def forward_(self, a: torch.Tensor) -> None:
+        self.inner.forward_(a.mul_(self.scale))
+        a.div_(self.scale)
+
+    def backward_(self, delta: torch.Tensor, h: torch.Tensor, a: torch.Tensor | None) -> None:
+        self.inner.backward_(delta, h * self.scale, None if a is None else a * self.scale)
+
+
+class _ByAutograd(Pointwise):
+    needs_input = True
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self.module = module
+
+    def forward_(self, a: torch.Tensor) -> None:
+        a.copy_(self.module(a.clone()))  # a copy, for modules that work in place
+
+    def backward_(self, delta: torch.Tensor, h: torch.Tensor, a: torch.Tensor | None) -> None:
+        assert a is not None
+        with torch.enable_grad():
+            leaf = a.detach().clone().requires_grad_()
+            (gradient,) = torch.autograd.grad(self.module(leaf.clone()), leaf, delta)
+        delta.copy_(gradient)
+
+
+def pointwise(activation: Activation, by_numpy: bool = True) -> Pointwise:
     """Return the in-place form of an activation."""
-    if activation.name == "linear":
+    if activation.family == "linear":
         return Pointwise()
-    if activation.name == "relu":
-        return _Relu()
-    if activation.name == "tanh":
-        return _Tanh()
-    if activation.name.startswith("leaky_relu"):
-        slope = float(activation.derivative(np.array(-1.0)))
-        if slope > 0:  # else the sign of h does not tell that of a
-            return _LeakyRelu(slope)
-    return _General(activation)
+    if activation.family == "leaky_relu" and (activation.parameter or 0.0) > 0:
+        return _ByTorch(LEAKY_RELU_FROM_OUTPUT, activation.parameter)
+    if activation.family == "relu":
+        return _ByTorch(FORMS["relu"], None)
+    return _on_numpy(activation) if by_numpy else _on_torch(activation)
+
+
+def _on_numpy(activation: Activation) -> Pointwise:
+    return _NumpyTanh(FORMS["tanh"], None) if activation.family == "tanh" else _ByNumpy(activation)
+
+
+def _on_torch(activation: Activation) -> Pointwise:
+    if activation.inner is not None:
+        return _Scaled(pointwise(activation.inner, by_numpy=False), activation.scale)
+    if activation.family in FORMS:
+        return _ByTorch(FORMS[activation.family], activation.parameter)
+    module = module_for(activation)
+    return _ByNumpy(activation) if isinstance(module, Elementwise) else _ByAutograd(module)

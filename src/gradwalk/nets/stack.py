@@ -1,12 +1,13 @@
-"""A stack: networks of one architecture that train together, one batched product a layer for all of them.
+"""A stack: networks of one architecture that train together, with batched products per layer for all of them.
 
-The weights of a layer are (networks, in, out). Every network sees the same minibatch; gain, learning rates and initial
-weights are its own, and so is its gradient: no number of one network ever meets a number of another. So a network
-comes out the same alone or in any stack, bit for bit: each matrix begins at a multiple of 64 bytes as a lone one does,
-because the last bits of a product depend on where in memory its factors lie. The gradient is written out by hand: all
-memory is allocated once, the work of a layer is three products and few passes over memory, and the operations of a pass
-are put together once for each number of rows, as a list that is run through: with narrow layers, to find their operands
-anew each time would take longer than the products.
+The weights of a layer are (networks, in, out). All networks see the same minibatch; their parameters and gradients are
+separate, and no operation mixes numbers of two networks. A network therefore gives the same results alone and in any
+stack, bit for bit. For that, each matrix begins at a multiple of 64 bytes, as it does in a stack of one, because the
+last bits of a product depend on where its factors lie in memory.
+
+The gradient is written by hand: all memory is allocated once, and a layer takes three products and few passes over
+memory. The operations of a pass are planned once per number of rows, as a list of calls bound to their operands: in
+narrow layers, looking up the operands each time would take longer than the products.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,19 +19,20 @@ from gradwalk.activations import Activation, activation
 from gradwalk.nets import products
 from gradwalk.nets.losses import Loss
 from gradwalk.nets.memory import aligned, aligned_copies, padded
-from gradwalk.nets.pointwise import pointwise
+from gradwalk.nets.pointwise import Kernels, pointwise, takes_numpy
 from gradwalk.nets.products import Step
 
 Tensors = list[torch.Tensor]
-Plan = tuple[list[Step], torch.Tensor]  # the operations of a pass, and where its result is
-Memory = tuple[torch.Tensor | None, torch.Tensor]  # of a layer: pre-activations where they are kept, outputs
+Plan = tuple[list[Step], torch.Tensor]  # the operations of a pass, and its result
+Memory = tuple[torch.Tensor | None, torch.Tensor]  # of a layer: pre-activations if they are kept, outputs
 
 
 class Stack:
     """Networks side by side: `weights[d]` (networks, in, out), `biases[d]` (networks, 1, out), input layer first.
 
-    layers: the weights (in, out) and the biases (out,) of all networks, layer by layer; taken one by one, so that who
-    yields them can let go of them. activations: one a layer, the last one "linear". batch: the most examples at once.
+    layers: the weights (in, out) and the biases (out,) of all networks, layer by layer; consumed lazily, to free
+    memory. activations: one per layer, the last one "linear". batch: the largest minibatch. kernels: "auto", which uses
+    NumPy on a CPU, or "torch" for torch alone (see `gradwalk.nets.pointwise`).
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class Stack:
         activations: Sequence[str | Activation],
         loss: Loss,
         batch: int = 100,
+        kernels: Kernels = "auto",
     ) -> None:
         self.weights: Tensors = []
         self.biases: Tensors = []
@@ -46,12 +49,13 @@ class Stack:
             self.weights.append(aligned_copies(weights))
             self.biases.append(torch.stack([each.reshape(1, -1) for each in biases]))
         self.loss, self.batch = loss, batch
-        self._f = [pointwise(activation(each)) for each in activations]
+        self._by_numpy = takes_numpy(kernels, self.weights[0].device, "Stack")
+        self._f = [pointwise(activation(each), self._by_numpy) for each in activations]
         assert len(self.weights) == len(self._f)
         self._allocate()
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what a copy needs; the plans work on the memory of this one."""
+        """Return the state for a copy, without the plans, which are bound to the memory of this stack."""
         return self.__dict__ | {"_plans": {}}
 
     @property
@@ -60,12 +64,12 @@ class Stack:
         return len(self.weights[0])
 
     def outputs(self, x: torch.Tensor) -> torch.Tensor:
-        """Return what the networks make of a minibatch (rows, in): (networks, rows, out), until the next call."""
+        """Return the outputs (networks, rows, out) for a minibatch (rows, in); they are valid until the next call."""
         self._x[0, : len(x)].copy_(x)
         return self._run("outputs", len(x))
 
     def gradient(self, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        """Return each network's loss on a minibatch (rows, in), and leave its gradient in the gradient tensors.
+        """Return each network's loss on a minibatch (rows, in), and write its gradient to the gradient tensors.
 
         eq. 3: delta_d = f'(a_d) W_{d+1} delta_{d+1}, weights as (in, out); the gradient is h_{d-1}^T delta_d.
         """
@@ -83,7 +87,7 @@ class Stack:
         return norms
 
     def keep(self, networks: Sequence[int]) -> None:
-        """Keep these networks and take the others out."""
+        """Keep these networks and remove the others."""
         chosen = torch.tensor(networks, device=self.weights[0].device)
         self.weights = [aligned_copies(each[chosen]) for each in self.weights]
         self.biases = [each[chosen] for each in self.biases]
@@ -94,7 +98,7 @@ class Stack:
         return [each[index] for each in self.weights], [each[index, 0] for each in self.biases]
 
     def _run(self, name: str, rows: int) -> torch.Tensor:
-        """Do the operations of a pass, which are put together at the first one of so many rows; return its result."""
+        """Run a pass, planned at the first one with this number of rows, and return its result."""
         if (name, rows) not in self._plans:
             make: dict[str, Callable[[int], Plan]] = {
                 "outputs": partial(self._forward, memory=self._in_turn),
@@ -108,26 +112,26 @@ class Stack:
         return result
 
     def _forward(self, rows: int, memory: Callable[[int, int], Memory]) -> Plan:
-        """Return the way forward, each layer in the memory that it is given."""
+        """Return the plan of a forward pass whose layers write to the memory that `memory` returns."""
         steps: list[Step] = []
         h = self._x[:, :rows].expand(self.count, -1, -1)
         for d, f in enumerate(self._f):
             a, out = memory(d, rows)
-            steps += products.affine(h, self.weights[d], self.biases[d], out if a is None else a)
+            steps += products.affine(h, self.weights[d], self.biases[d], out if a is None else a, self._by_numpy)
             steps += [] if a is None else [partial(out.copy_, a)]
             steps.append(partial(f.forward_, out))
             h = out
         return steps, h
 
     def _backward(self, rows: int) -> Plan:
-        """Return the way back from delta of the last layer, which lies in its work memory, to that of the first."""
+        """Return the plan of a backward pass; delta of the last layer is in that layer's work memory."""
         steps: list[Step] = []
         delta = self._work(len(self.weights), rows, self.weights[-1].shape[2])
         for d in reversed(range(len(self.weights))):
             a, h = self._kept(d - 1, rows) if d else (None, self._x[:, :rows].expand(self.count, -1, -1))
-            steps += products.gradient(h, delta, self.weight_gradients[d])
+            steps += products.gradient(h, delta, self.weight_gradients[d], self._by_numpy)
             steps.append(partial(torch.sum, delta, 1, keepdim=True, out=self.bias_gradients[d]))
-            # now, while it is in the cache
+            # here, while the gradient is in the cache
             steps.append(partial(torch.linalg.vector_norm, self.weight_gradients[d], dim=(1, 2), out=self._norms[d]))
             if d:
                 back = self._work(d, rows, h.shape[2])
@@ -137,20 +141,20 @@ class Stack:
         return steps, delta
 
     def _kept(self, d: int, rows: int) -> Memory:
-        """Return where a layer's pre-activations, if they are needed, and outputs stay until the way back."""
+        """Return memory for a layer's pre-activations, if they are needed, and outputs until the backward pass."""
         a = self._a[d]
         return None if a is None else a[:, :rows], self._h[d][:, :rows]
 
     def _in_turn(self, d: int, rows: int) -> Memory:
-        """Return memory for a layer's outputs that the layer after the next one has again."""
+        """Return memory for a layer's outputs that the layer after the next one reuses."""
         return None, self._work(d, rows, self.weights[d].shape[2])
 
     def _work(self, d: int, rows: int, width: int) -> torch.Tensor:
-        """Return memory for one layer's numbers, another one for even d than for odd d."""
+        """Return work memory for one layer; layers with even d share one block, those with odd d another."""
         return self._scratch[d % 2][:, : rows * width].view(self.count, rows, width)
 
     def _allocate(self) -> None:
-        """Allocate what a step works in: outputs of all layers, gradients, and two layers' worth of delta."""
+        """Allocate the memory of a step: outputs of all layers, gradients, and two layers' worth of delta."""
         like, count = self.weights[0], self.count
         widths = [each.shape[2] for each in self.weights]
         self.units = torch.tensor(widths, device=like.device)
@@ -167,5 +171,7 @@ class Stack:
         self.biases, self.bias_gradients = (
             list(torch.split(each[:, None], widths, dim=2)) for each in (self.flat_biases, self.flat_bias_gradients)
         )
-        self._norms = like.new_empty(len(widths) + 1, count)  # of the gradients, a layer each; at last, of the biases
+        self._norms = like.new_empty(
+            len(widths) + 1, count
+        )  # of the gradients: one row per layer, the last for the biases
         self._plans: dict[tuple[str, int], Plan] = {}

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gradwalk.sweep.device import check_device
+from gradwalk.nets.device import check_device
 from gradwalk.sweep.engine import Engine, EngineOptions, Listener, train_job
 from gradwalk.sweep.stacks import Job
 
@@ -13,7 +13,7 @@ class LocalEngine(Engine):
     name = "local"
 
     def __init__(self, options: EngineOptions) -> None:
-        check_device(options.device)
+        check_device(options.device, "sweep")
         super().__init__(options)
 
     def train(self, jobs: Sequence[Job], listener: Listener) -> None:

@@ -13,7 +13,7 @@ import psutil
 
 from gradwalk import checks
 from gradwalk.data import Datasets
-from gradwalk.sweep.device import check_device
+from gradwalk.nets.device import check_device
 from gradwalk.sweep.entry import resolve
 from gradwalk.sweep.spec import Spec
 from gradwalk.sweep.stacks import Job, make_jobs
@@ -81,7 +81,7 @@ def plan(
     ended = _ended(folder)
     waiting = [entry for entry in entries if entry.identity not in ended]
     groups: dict[object, list[Job]] = {}
-    for job in make_jobs(waiting, data, cores, device=check_device(device)):
+    for job in make_jobs(waiting, data, cores, device=check_device(device, "sweep")):
         groups.setdefault(job.entries[0].run.stacks_with(), []).append(job)
     largest = [max(group, key=lambda job: len(job.entries)) for group in groups.values()]
     speeds = _speeds(largest, cores, device) if measure else [None] * len(largest)

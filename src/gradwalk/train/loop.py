@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 import psutil
-import torch
 
 from gradwalk import checks
 from gradwalk.data import Dataset
 from gradwalk.nets import products
+from gradwalk.nets.device import check_device, free_memory
 from gradwalk.nets.memory import stack_bytes
+from gradwalk.nets.pointwise import Kernels, takes_numpy
 from gradwalk.nets.widths import layer_flops
 from gradwalk.train.members import Member, member
 from gradwalk.train.run import Run
@@ -37,6 +38,7 @@ def train(
     data: Dataset,
     *,
     device: str = "cpu",
+    kernels: Kernels = "auto",
     threads: int | None = None,
     folder: Path | None = None,
     save_every: float = SAVE_EVERY,
@@ -44,14 +46,15 @@ def train(
 ) -> list[Outcome]:
     """Train runs of one architecture on the same data, and return the outcome of each.
 
-    threads: number of cores (default: all); only as many are used as have enough work. folder: for checkpoints, one
-    file per run, written every `save_every` seconds and on an interrupt; runs with a checkpoint there resume from it.
-    The results of a run do not depend on the other runs, on the number of threads or on interruptions.
+    device: "cpu", "cuda", "cuda:1" or another one that torch can use. kernels: "auto" uses NumPy on a CPU, where it is
+    faster; "torch" uses torch alone, as "auto" does on other devices. threads: number of cores (default: all); only as
+    many are used as have enough work. folder: for checkpoints, one file per run, written every `save_every` seconds and
+    on an interrupt; runs with a checkpoint there resume from it. The results of a run do not depend on the other runs,
+    on the number of threads or on interruptions.
     """
-    if not runs:
-        raise ValueError("train: at least one run is needed, got runs=[]")
-    if len({run.stacks_with() for run in runs}) > 1:
-        raise ValueError("train: runs of one stack must share architecture, data, batch, data_seed and optimizer")
+    check_device(device)
+    takes_numpy(kernels, device)
+    _check_runs(runs)
     cores = checks.whole("train", "threads", (psutil.cpu_count() or 1) if threads is None else threads)
     _check_data(data)
     _check_memory(runs, data, device)
@@ -60,7 +63,16 @@ def train(
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     stop = threading.Event()
     workers = [
-        Worker(share, data, device=device, folder=folder, save_every=save_every, report=events.put, stop=stop)
+        Worker(
+            share,
+            data,
+            device=device,
+            kernels=kernels,
+            folder=folder,
+            save_every=save_every,
+            report=events.put,
+            stop=stop,
+        )
         for share in shares
     ]
     with products.threads(max(1, cores // len(shares))):
@@ -81,6 +93,13 @@ def deal(members: Sequence[Member], cores: int) -> list[list[Member]]:
     return shares
 
 
+def _check_runs(runs: Sequence[Run]) -> None:
+    if not runs:
+        raise ValueError("train: at least one run is needed, got runs=[]")
+    if len({run.stacks_with() for run in runs}) > 1:
+        raise ValueError("train: runs of one stack must share architecture, data, batch, data_seed and optimizer")
+
+
 def _check_data(data: Dataset) -> None:
     for split in (data.train, data.test):
         if not np.isfinite(split.frames).all():
@@ -91,11 +110,11 @@ def _check_memory(runs: Sequence[Run], data: Dataset, device: str) -> None:
     """Raise a ValueError, before anything is drawn, if the stack does not fit into memory."""
     widths, activations = runs[0].architecture(data)
     needed = stack_bytes(widths, activations, len(runs), runs[0].batch, runs[0].optimizer)
-    free = psutil.virtual_memory().available if device == "cpu" else torch.cuda.mem_get_info(device)[0]
+    free = free_memory(device)
     if needed > free:
         raise ValueError(
-            f"train: {len(runs)} networks of {len(widths) - 1} layers need {needed / 1e9:.1f} GB and {free / 1e9:.1f} "
-            "GB are free; train fewer at a time, or narrower ones"
+            f"train: {len(runs)} networks of {len(widths) - 1} layers need {needed / 1e9:.1f} GB, and {free / 1e9:.1f} "
+            "GB are free; train fewer networks at a time, or narrower ones"
         )
 
 

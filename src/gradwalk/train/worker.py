@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gradwalk.data import Dataset, Examples
 from gradwalk.nets.losses import CrossEntropy, SquaredError
 from gradwalk.nets.optimizers import parse_optimizer
+from gradwalk.nets.pointwise import Kernels
 from gradwalk.nets.stack import Stack
 from gradwalk.nets.updates import Updater
 from gradwalk.train.checkpoint import checkpoint_path, save_state
@@ -36,12 +37,13 @@ class Worker:
         data: Dataset,
         *,
         device: str = "cpu",
+        kernels: Kernels = "auto",
         folder: Path | None = None,
         save_every: float = math.inf,
         report: Callable[[Event], None] = lambda event: None,
         stop: threading.Event | None = None,
     ) -> None:
-        self.members, self.data, self.device, self.folder = members, data, device, folder
+        self.members, self.data, self.device, self.kernels, self.folder = members, data, device, kernels, folder
         self.save_every, self.report, self.stop = save_every, report, stop or threading.Event()
         self.outcomes: dict[int, Outcome] = {}
 
@@ -61,7 +63,8 @@ class Worker:
         """Build the stack and its updater from the members' layers."""
         run, runs = self.members[0].run, [member.run for member in self.members]
         loss = CrossEntropy() if run.task == "classify" else SquaredError()
-        self.stack = Stack(_stacked(self.members), run.architecture(self.data).activations, loss, run.batch)
+        activations = run.architecture(self.data).activations
+        self.stack = Stack(_stacked(self.members), activations, loss, run.batch, self.kernels)
         decay, bias_rate = [run.weight_decay for run in runs], [run.bias_rate for run in runs]
         self.updater = Updater(self.stack, parse_optimizer(run.optimizer), decay, bias_rate)
         for place, member in enumerate(self.members):
