@@ -123,9 +123,9 @@ def test_a_file_is_compared_with_the_digest_of_its_zipped_form_if_no_other_is_kn
         toy.load(folder=folder)
 
 
-@pytest.mark.parametrize("harm", ["cut", "flipped", "other", "empty", "bomb"])
+@pytest.mark.parametrize("damage", ["cut", "flipped", "other", "empty", "bomb"])
 @pytest.mark.parametrize("zipped", [True, False])
-def test_a_wrong_file_is_named_and_never_used(toy: DataSource, cache: Path, harm: str, zipped: bool) -> None:
+def test_a_wrong_file_is_named_and_never_used(toy: DataSource, cache: Path, damage: str, zipped: bool) -> None:
     files = toy_files() if zipped else unzipped(toy_files())
     name = next(iter(files))
     good = files[name]
@@ -136,11 +136,11 @@ def test_a_wrong_file_is_named_and_never_used(toy: DataSource, cache: Path, harm
         "empty": b"",
         "bomb": gzip.compress(bytes(10_000_000)),
     }
-    put(cache / "toy", {**files, name: wrong[harm]})
+    put(cache / "toy", {**files, name: wrong[damage]})
     for attempt in (lambda: toy.load(), lambda: toy.fetch(None), lambda: toy.load(folder=cache)):
         with pytest.raises(ValueError, match=rf"^data: .*/{name} is (not the known|corrupt).*; remove or replace it"):
             attempt()
-    if harm == "bomb":  # no more is unzipped than one byte beyond the expected size
+    if damage == "bomb":  # no more is unzipped than one byte beyond the expected size
         with pytest.raises(ValueError, match=r"-ubyte: 497 bytes of md5"):
             toy.load()
     assert not (cache / "converted").exists()
@@ -212,8 +212,8 @@ def test_a_set_is_converted_once(toy: DataSource, cache: Path, monkeypatch) -> N
     assert again.digest == first.digest
 
 
-@pytest.mark.parametrize("harm", ["cut", "flipped", "empty", "another set's", "header"])
-def test_a_corrupt_conversion_is_replaced_or_named(toy: DataSource, cache: Path, harm: str) -> None:
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "another set's", "header"])
+def test_a_corrupt_conversion_is_replaced_or_named(toy: DataSource, cache: Path, damage: str) -> None:
     source = put(cache / "toy", toy_files())
     path = toy.fetch(None)
     good = path.read_bytes()
@@ -224,10 +224,10 @@ def test_a_corrupt_conversion_is_replaced_or_named(toy: DataSource, cache: Path,
         "empty": b"",
         "header": b"\xff" * 40 + good[40:],
     }
-    if harm == "another set's":
+    if damage == "another set's":
         store.save(path, store.read(path)[0], {"key": "of clothes"})
     else:
-        path.write_bytes(wrong[harm])
+        path.write_bytes(wrong[damage])
     bad = path.read_bytes()
     name = "train-images-idx3-ubyte.gz"
     for file in source.iterdir():
