@@ -4,6 +4,7 @@ import os
 import shlex
 import signal
 import time
+from itertools import product
 
 import pandas as pd
 import pytest
@@ -74,10 +75,11 @@ def test_comma_separated_values_train_all_combinations(tmp_path):
 
 
 def test_any_setting_takes_several_values_and_commas_in_parentheses_do_not_separate(tmp_path):
-    activations = ("--activation", "tanh,leaky_relu(0.2)", "--depth", "4,5")
-    call(*SMALL[:4], *SMALL[6:], *activations, "--epochs", 1, "--out", tmp_path / "run")
-    runs = [(result.run.activation, result.run.depth) for result in results(tmp_path / "run")]
-    assert runs == [("tanh", 4), ("tanh", 5), ("leaky_relu(0.2)", 4), ("leaky_relu(0.2)", 5)]
+    several = ("--optimizer", "sgd,adam(beta1=0.8, beta2=0.99)", "--weight-decay", "0.1", "--depth", "4,5")
+    call(*SMALL[:4], *SMALL[6:], *several, "--epochs", 1, "--out", tmp_path / "run")
+    runs = [result.run for result in results(tmp_path / "run")]
+    optimizers = ("sgd", "adam(beta1=0.8, beta2=0.99)")
+    assert {(run.depth, run.optimizer, run.weight_decay) for run in runs} == set(product((4, 5), optimizers, (0.1,)))
 
 
 def test_unequal_rates_of_first_and_last_layer_are_combined(tmp_path):

@@ -48,9 +48,9 @@ def test_both_errors_are_drawn_on_a_logarithmic_axis_with_lines_for_zero_and_for
 
 
 def test_the_error_of_a_reconstruction_is_its_loss():
-    left, right = draw_curves([reconstructed(0.5, 0.25)]).axes
-    assert curves(left)[0].get_ydata().tolist() == [0.5, 0.25]
-    assert curves(right)[0].get_ydata().tolist() == [1.0, 0.5]
+    left, right = draw_curves([reconstructed(0.5, 0.25, 0.0)]).axes
+    assert curves(left)[0].get_ydata().tolist() == [0.5, 0.25, 0.125]  # 0 lies below the smallest error
+    assert curves(right)[0].get_ydata().tolist() == [1.0, 0.5, 0.125]
     assert left.get_ylabel() == "error"
     assert right.get_legend() is None
 

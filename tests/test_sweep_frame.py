@@ -5,7 +5,7 @@ import math
 
 import pandas as pd
 import pytest
-from helpers.small_sweep import SMALL
+from helpers.small_sweep import WITH_DIVERGED
 
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")
@@ -19,8 +19,7 @@ from gradwalk.train import Epoch, Run
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """The summary of a sweep of 5 runs, the last of which diverged."""
-    tables = '[[runs]]\n[[runs]]\ndepth = 3\ngain = 1.0\nrate_in = 1e38\nrate_out = 1e38\nclip = "none"\n'
-    return run_sweep(Spec.load(SMALL + tables), tmp_path_factory.mktemp("small"))
+    return run_sweep(Spec.load(WITH_DIVERGED), tmp_path_factory.mktemp("small"))
 
 
 def test_the_frame_of_runs_has_settings_and_last_measurements(small):

@@ -1,4 +1,4 @@
-"""A sweep of four small runs, and what its results hold that does not depend on a clock."""
+"""A sweep of four small runs, one of five, and what its results hold that does not depend on a clock."""
 
 from dataclasses import replace
 
@@ -11,6 +11,21 @@ gain = [1.0, 1.2]
 rate_in = 1e-3
 epochs = 2
 """
+
+# A fifth run, which diverges in its second epoch.
+WITH_DIVERGED = (
+    SMALL
+    + """
+[[runs]]
+
+[[runs]]
+depth = 3
+gain = 1.0
+rate_in = 1e38
+rate_out = 1e38
+clip = "none"
+"""
+)
 
 
 def untimed(epochs):

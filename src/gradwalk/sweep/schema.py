@@ -9,8 +9,8 @@ VERSION = 1
 _APPLICATION = 0x67776B31  # distinguishes our files from other SQLite files
 _TABLES = """
 CREATE TABLE sessions (
-    id INTEGER PRIMARY KEY, began REAL, ended REAL, engine TEXT, host TEXT, pid INTEGER,
-    machine TEXT, versions TEXT, spec TEXT
+    id INTEGER PRIMARY KEY, began REAL, ended REAL, engine TEXT, device TEXT, host TEXT,
+    pid INTEGER, machine TEXT, versions TEXT, spec TEXT
 );
 CREATE TABLE runs (
     id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE, settings TEXT NOT NULL,

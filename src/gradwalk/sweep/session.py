@@ -101,7 +101,7 @@ def run_sweep(
     )
     trainer, checkpoints = kind(options), options.checkpoints
     entries, data = resolve(spec, datasets)
-    with interrupts.caught(), Writer(folder, engine=engine, spec=spec.toml()) as writer:
+    with interrupts.caught(), Writer(folder, engine=engine, device=device, spec=spec.toml()) as writer:
         with interrupts.held():
             writer.enlist(entries)
             waiting, counts = _waiting(entries, writer, checkpoints)

@@ -73,7 +73,8 @@ class Result:
 
 @dataclass(frozen=True)
 class Session:
-    """A process that wrote the store: when (seconds since 1970), where, and with which engine, versions and spec.
+    """A process that wrote the store: when (seconds since 1970), where, and with which engine, device, versions
+    and spec.
 
     ended: None while the process runs, and if it was killed.
     """
@@ -81,6 +82,7 @@ class Session:
     began: float
     ended: float | None
     engine: str
+    device: str
     host: str
     pid: int
     machine: dict[str, str | int | None]

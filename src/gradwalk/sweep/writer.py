@@ -28,7 +28,7 @@ _EVERY = 1.0  # seconds between writes of epochs; endings are written at once
 class Writer(Store):
     """Writes the store of a folder, which is created if missing; one process at a time."""
 
-    def __init__(self, folder: str | Path, *, engine: str = "local", spec: str = "") -> None:
+    def __init__(self, folder: str | Path, *, engine: str = "local", device: str = "cpu", spec: str = "") -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
         self._lock = _acquired(Path(folder))
         try:
@@ -36,7 +36,7 @@ class Writer(Store):
             self._pending: list[tuple[str, Any]] = []
             self._recorded: set[tuple[str, int]] = set()  # epochs written by this process
             self._written = time.monotonic()
-            self._session = self._begin(engine, spec)
+            self._session = self._begin(engine, device, spec)
         except BaseException:
             self._lock.release()
             raise
@@ -106,9 +106,9 @@ class Writer(Store):
         self._pending.clear()
         self._written = time.monotonic()
 
-    def _begin(self, engine: str, spec: str) -> int:
+    def _begin(self, engine: str, device: str, spec: str) -> int:
         """Record the session; runs that a killed process left as running are waiting again."""
-        where = (time.time(), engine, socket.gethostname(), os.getpid(), json.dumps(machine()))
+        where = (time.time(), engine, device, socket.gethostname(), os.getpid(), json.dumps(machine()))
         row = (*where, json.dumps(versions()), spec)
         with one_sentence(self.path), transaction(self._connection):
             self._connection.execute("UPDATE runs SET status = 'waiting' WHERE status = 'running'")
@@ -140,7 +140,9 @@ def _holder(folder: Path) -> str:
     return "another process"
 
 
-_SESSION = "INSERT INTO sessions (began, engine, host, pid, machine, versions, spec) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_SESSION = (
+    "INSERT INTO sessions (began, engine, device, host, pid, machine, versions, spec) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
 _BEGAN = (
     "UPDATE runs SET status = 'running', error = NULL, starts = starts + 1, began = coalesce(began, ?), session = ? "
     "WHERE identity = ?"
