@@ -1,4 +1,4 @@
-"""The explorer answers its controls, in real Chromium."""
+"""The explorer responds to its controls, in Chromium."""
 
 import math
 import re
@@ -24,26 +24,26 @@ def file(tmp_path_factory):
 
 @pytest.fixture
 def open_page(chromium, file):
-    """Return a function that opens the explorer; what it asks of the network and any complaint fail the test."""
-    contexts, asked, complaints = [], [], []
+    """Return a function that opens the explorer; network requests and console messages fail the test."""
+    contexts, requests, messages = [], [], []
 
-    def opened(size=DESKTOP, scheme="light"):
+    def open_explorer(size=DESKTOP, scheme="light"):
         context = chromium.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
         contexts.append(context)
         context.set_default_timeout(60_000)
         page = context.new_page()
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("console", lambda message: messages.append(message.text))
+        page.on("pageerror", lambda error: messages.append(str(error)))
         page.goto(file.as_uri())
         settle(page)
         return page
 
-    yield opened
+    yield open_explorer
     for context in contexts:
         context.close()
-    assert not complaints
-    assert all(url.startswith(("file:", "data:")) for url in asked)
+    assert not messages
+    assert all(url.startswith(("file:", "data:")) for url in requests)
 
 
 def settle(page):
@@ -66,7 +66,7 @@ def press(page, name, key, times=1):
 
 
 def make_small(page):
-    """Set width 20 and depth 25, at which a gain is solved for in no time."""
+    """Set width 20 and depth 25, at which solving for the gain is fast."""
     press(page, "width", "ArrowLeft", times=7)
     press(page, "depth", "ArrowLeft", times=9)
     assert (text(page, "width-value"), text(page, "depth-value")) == ("20", "25")
@@ -79,7 +79,7 @@ def test_fragment_is_one_section_that_fetches_nothing():
     assert not re.findall(r"https?://|\bsrc=|\bhref=|@import|url\(|\bimport\b.*\bfrom\b|\bfetch\(|XMLHttpRequest", html)
     ids = re.findall(r'\bid="([^"]+)"', html)
     assert len(ids) == len(set(ids))
-    assert all(each.startswith("explorer") for each in ids)
+    assert all(name.startswith("explorer") for name in ids)
     style = re.search(r"<style>(.*?)</style>", html, re.DOTALL)[1]
     selectors = re.findall(r"^\s*([^@\s/*}][^{};]*)\{", style, re.MULTILINE)
     assert len(selectors) > 20
@@ -92,15 +92,16 @@ def test_fragment_is_one_section_that_fetches_nothing():
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_a_slider_changes_the_numbers_and_the_picture(open_page, size, scheme):
     page = open_page(size, scheme)
+    numbers = ("result", "mean", "spread")
     for name, key in (
         ("width", "ArrowLeft"),
         ("depth", "ArrowRight"),
         ("gain-slider", "ArrowRight"),
         ("walks", "Home"),
     ):
-        before = [text(page, each) for each in ("result", "mean", "spread")], picture(page)
+        before = [text(page, number) for number in numbers], picture(page)
         press(page, name, key, times=3)
-        after = [text(page, each) for each in ("result", "mean", "spread")], picture(page)
+        after = [text(page, number) for number in numbers], picture(page)
         assert before[0] != after[0], name
         assert before[1] != after[1], name
     shown = page.evaluate("gradwalkExplorer.simulate(gradwalkExplorer.page.settings()).mean.toFixed(2)")
@@ -114,8 +115,8 @@ def test_nothing_is_wider_than_the_screen(open_page, size):
     page.select_option("#explorer-activation", "gelu")
     settle(page)
     wide = page.evaluate(
-        "[...document.querySelectorAll('#explorer *')].filter((each) => each.getBoundingClientRect().right >"
-        " document.documentElement.clientWidth + 0.5).map((each) => each.id || each.tagName)"
+        "[...document.querySelectorAll('#explorer *')].filter((node) => node.getBoundingClientRect().right >"
+        " document.documentElement.clientWidth + 0.5).map((node) => node.id || node.tagName)"
     )
     assert wide == []
     assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
@@ -130,7 +131,7 @@ def test_picture_follows_the_colour_scheme(open_page):
     )
 
 
-def test_button_takes_the_unbiased_gain(open_page):
+def test_the_button_sets_the_unbiased_gain(open_page):
     page = open_page()
     assert text(page, "prediction") == f"{gw.gain('relu', 100):.5f}"
     make_small(page)
@@ -146,7 +147,7 @@ def test_button_takes_the_unbiased_gain(open_page):
     assert abs(mean) < 4 * error + 0.01
 
 
-def test_unsteady_activations_are_named_as_such(open_page):
+def test_unsteady_activations_are_labelled(open_page):
     page = open_page()
     make_small(page)
     assert "unsteady" not in text(page, "note")
@@ -156,7 +157,7 @@ def test_unsteady_activations_are_named_as_such(open_page):
     assert "grows with depth" in text(page, "note")
 
 
-def test_where_no_gain_will_do_the_page_says_so(open_page):
+def test_the_page_reports_that_there_is_no_unbiased_gain(open_page):
     page = open_page()
     press(page, "width", "Home")
     page.select_option("#explorer-activation", "tanh")
@@ -167,7 +168,7 @@ def test_where_no_gain_will_do_the_page_says_so(open_page):
     assert page.is_hidden("#explorer-curve-figure")
 
 
-def test_a_gain_beyond_the_slider_moves_its_end(open_page):
+def test_a_gain_beyond_the_slider_extends_it(open_page):
     page = open_page()
     make_small(page)
     page.select_option("#explorer-activation", "sigmoid")
@@ -180,23 +181,23 @@ def test_a_gain_beyond_the_slider_moves_its_end(open_page):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [("gain", "", "gain must be"), ("gain", "1000", "gain must be"), ("seed", "-1", "seed must be")],
 )
-def test_a_number_that_cannot_be_is_told(open_page, name, value, said):
+def test_an_invalid_number_is_reported(open_page, name, value, message):
     page = open_page()
     page.fill(f"#explorer-{name}", value)
     settle(page)
-    assert said in text(page, "result")
+    assert message in text(page, "result")
     page.fill(f"#explorer-{name}", "1")
     settle(page)
     assert "typical gradient" in text(page, "result")
 
 
-def test_a_long_job_neither_freezes_the_page_nor_holds_up_the_next(open_page):
+def test_a_long_job_neither_freezes_the_page_nor_delays_the_next(open_page):
     page = open_page()
     page.evaluate(
-        "() => { window.told = []; new MutationObserver(() => window.told.push(document.getElementById("
+        "() => { window.texts = []; new MutationObserver(() => window.texts.push(document.getElementById("
         "'explorer-progress').textContent)).observe(document.getElementById('explorer-progress'), { childList: true });"
         " window.gaps = []; let last = performance.now(); setInterval(() => {"
         " const now = performance.now(); window.gaps.push(now - last); last = now; }, 5); }"
@@ -216,9 +217,9 @@ def test_a_long_job_neither_freezes_the_page_nor_holds_up_the_next(open_page):
     )
     settle(page)
     assert "over 2 layers" in text(page, "result")
-    told = page.evaluate("window.told")
-    assert any(each.startswith("400 walks of 2 layers") for each in told)
-    assert not any(each.startswith("400 walks of 1000 layers") for each in told)  # the long job was given up
+    texts = page.evaluate("window.texts")
+    assert any(shown.startswith("400 walks of 2 layers") for shown in texts)
+    assert not any(shown.startswith("400 walks of 1000 layers") for shown in texts)  # the long job was abandoned
     gaps = page.evaluate("window.gaps")
     assert len(gaps) > 10
     assert np.median(gaps) < 100  # milliseconds; the work comes in slices of 10
@@ -227,8 +228,8 @@ def test_a_long_job_neither_freezes_the_page_nor_holds_up_the_next(open_page):
 def test_every_control_has_a_name_and_is_reached_by_keyboard(open_page):
     page = open_page()
     controls = page.evaluate(
-        "[...document.querySelectorAll('#explorer :is(input, select, button)')].map((each) => ({ id: each.id,"
-        " name: each.labels?.[0]?.textContent || each.getAttribute('aria-label') || each.textContent }))"
+        "[...document.querySelectorAll('#explorer :is(input, select, button)')].map((node) => ({ id: node.id,"
+        " name: node.labels?.[0]?.textContent || node.getAttribute('aria-label') || node.textContent }))"
     )
     assert len(controls) == 9
     assert all(control["name"].strip() for control in controls)

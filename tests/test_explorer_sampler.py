@@ -1,6 +1,6 @@
 """The explorer computes in JavaScript what the Python sampler computes.
 
-The numbers are asked of Node, where it is installed, and of Chromium.
+The numbers are computed in Node, where it is installed, and in Chromium.
 """
 
 import json
@@ -26,13 +26,13 @@ BOTH = ["gaussian", "orthogonal"]
 
 @pytest.fixture(scope="module", params=["node", "chromium"])
 def javascript(request, tmp_path_factory):
-    """Return a function that calls a JavaScript function with an argument where the explorer's script has run."""
+    """Return a function that calls a JavaScript function with an argument after the explorer's script has run."""
     if request.param == "node":
         return in_node(tmp_path_factory.mktemp("node"))
     page = request.getfixturevalue("chromium").new_page()
     page.add_script_tag(content=script().replace("typeof document", "typeof noDocument"))
 
-    def call(function, argument=None):  # as text, because Chromium hands long lists over one number at a time
+    def call(function, argument=None):  # as text, because Chromium transfers long lists one number at a time
         return json.loads(page.evaluate(f"(given) => JSON.stringify(({function})(given) ?? null)", argument))
 
     return call
@@ -48,16 +48,16 @@ def in_node(folder):
     def call(function, argument=None):
         code = f"require({json.dumps(str(library))}); const given = JSON.parse(require('fs').readFileSync(0));"
         code += f"process.stdout.write(JSON.stringify(({function})(given) ?? null));"
-        asked = json.dumps(argument)
-        done = subprocess.run([node, "-e", code], input=asked, capture_output=True, text=True, encoding="utf-8")
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        given = json.dumps(argument)
+        result = subprocess.run([node, "-e", code], input=given, capture_output=True, text=True, encoding="utf-8")
+        assert result.returncode == 0, result.stderr
+        return json.loads(result.stdout)
 
     return call
 
 
 def assert_same_law(left, right):
-    """Assert that two samples agree by Kolmogorov and Smirnov and in their mean."""
+    """Assert that two samples agree by the Kolmogorov-Smirnov test and in their mean."""
     left, right = np.asarray(left), np.asarray(right)
     if max(left.std(), right.std()) < 1e-4:  # no walk at all, up to the rounding of single precision
         assert left.mean() == pytest.approx(right.mean(), abs=1e-5)
@@ -78,14 +78,14 @@ def python_walks(name, weights, width, depth, gain, walks):
 def test_walks_have_the_law_of_the_python_sampler(javascript, name, weights, width, depth):
     settings = {"activation": name, "weights": weights, "width": width, "depth": depth, "gain": 1.3, "walks": 2000}
     middle = depth // 2
-    half, whole = javascript(
+    half, full = javascript(
         "([settings, at]) => { const { logNorm, finals } = gradwalkExplorer.simulate({ ...settings, seed: 5 });"
         " return [logNorm.map((row) => row[at]), finals]; }",
         [settings, middle],
     )
     python = python_walks(name, weights, width, depth, 1.3, 2000)
     assert_same_law(half, python.log_norm[:, middle])
-    assert_same_law(whole, python.final)
+    assert_same_law(full, python.final)
 
 
 @pytest.mark.parametrize("weights", BOTH)
@@ -97,29 +97,29 @@ def test_saturated_layers_do_not_underflow(javascript, name, weights):
 
 
 @pytest.mark.parametrize(("name", "gain"), [("linear", 3.0), ("relu", 0.5), ("leaky_relu", 0.5)])
-def test_a_signal_may_leave_all_scales(javascript, name, gain):
-    """Far past what floating point holds, where only logarithms are carried."""
+def test_a_signal_may_exceed_the_range_of_floating_point(javascript, name, gain):
+    """Beyond that range only logarithms are stored."""
     depth, expected = 1000, step(name, 5)
     settings = {"activation": name, "width": 5, "depth": depth, "gain": gain, "walks": 100, "seed": 3}
-    found = javascript(
+    sampled = javascript(
         "(s) => { const { mean, spread } = gradwalkExplorer.simulate(s); return { mean, spread }; }", settings
     )
     mean = depth * (expected.drift / 2 + math.log(gain))
     spread = math.sqrt(depth * expected.variance) / 2
     assert abs(mean) > 800
-    assert abs(found["mean"] - mean) < 4 * spread / 10
-    assert found["spread"] == pytest.approx(spread, rel=4 / math.sqrt(200))
+    assert abs(sampled["mean"] - mean) < 4 * spread / 10
+    assert sampled["spread"] == pytest.approx(spread, rel=4 / math.sqrt(200))
 
 
-def test_dead_layers_are_drawn_anew_and_counted(javascript):
+def test_inactive_layers_are_resampled_and_counted(javascript):
     settings = {"activation": "relu", "width": 4, "depth": 30, "gain": 1, "walks": 2000, "seed": 4}
-    share = 2.0**-4 / (1 - 2.0**-4)  # how often a layer is drawn in vain before one is alive
+    share = 2.0**-4 / (1 - 2.0**-4)  # expected number of draws before a layer is active
     expected = 30 * 2000 * share
-    dead = javascript("(settings) => gradwalkExplorer.simulate(settings).dead", settings)
-    assert abs(dead - expected) < 4 * math.sqrt(expected * (1 + share))
+    resampled = javascript("(settings) => gradwalkExplorer.simulate(settings).resampled", settings)
+    assert abs(resampled - expected) < 4 * math.sqrt(expected * (1 + share))
 
 
-def test_a_walk_is_the_same_whichever_others_are_drawn(javascript):
+def test_a_walk_does_not_depend_on_the_others(javascript):
     finals = javascript(
         "(settings) => [5, 10].map((walks) => gradwalkExplorer.simulate({ ...settings, walks }).finals)"
         ".concat([gradwalkExplorer.simulate({ ...settings, walks: 10, seed: 8 }).finals])",
@@ -139,37 +139,37 @@ def test_walks_of_neighbouring_seeds_are_independent(javascript):
 
 
 def test_mean_spread_band_and_shares_are_those_of_the_walks(javascript):
-    found = javascript(
+    result = javascript(
         "(settings) => { const r = gradwalkExplorer.simulate(settings);"
         " return { ...r, logNorm: r.logNorm.map((row) => Array.from(row)) }; }",
         {"activation": "relu", "width": 6, "depth": 900, "gain": 1.7, "walks": 37, "seed": 1},
     )
-    walks, finals = np.array(found["logNorm"]), np.array(found["finals"])
-    assert found["travelled"][0] == 0
-    assert found["travelled"][-1] == 900
-    assert len(found["travelled"]) == walks.shape[1] <= 401
+    walks, finals = np.array(result["logNorm"]), np.array(result["finals"])
+    assert result["travelled"][0] == 0
+    assert result["travelled"][-1] == 900
+    assert len(result["travelled"]) == walks.shape[1] <= 401
     np.testing.assert_array_equal(walks[:, -1], finals)
-    np.testing.assert_allclose(found["band"]["low"], np.quantile(walks, 0.05, axis=0))
-    np.testing.assert_allclose(found["band"]["high"], np.quantile(walks, 0.95, axis=0))
-    np.testing.assert_allclose(found["band"]["mean"], walks.mean(axis=0), atol=1e-12)
-    assert found["mean"] == pytest.approx(finals.mean())
-    assert found["spread"] == pytest.approx(finals.std(ddof=1))
-    assert found["standardError"] == pytest.approx(finals.std(ddof=1) / math.sqrt(37))
-    assert found["vanished"] == np.mean(finals < -math.log(10))
-    assert found["exploded"] == np.mean(finals > math.log(10))
+    np.testing.assert_allclose(result["band"]["low"], np.quantile(walks, 0.05, axis=0))
+    np.testing.assert_allclose(result["band"]["high"], np.quantile(walks, 0.95, axis=0))
+    np.testing.assert_allclose(result["band"]["mean"], walks.mean(axis=0), atol=1e-12)
+    assert result["mean"] == pytest.approx(finals.mean())
+    assert result["spread"] == pytest.approx(finals.std(ddof=1))
+    assert result["standardError"] == pytest.approx(finals.std(ddof=1) / math.sqrt(37))
+    assert result["vanished"] == np.mean(finals < -math.log(10))
+    assert result["exploded"] == np.mean(finals > math.log(10))
 
 
 def test_activations_are_those_of_gradwalk(javascript):
     grid = [*np.linspace(-30, 30, 1201), -1e-3, 1e-3, 0.46874, -0.46876]
-    found = javascript(
+    records = javascript(
         "(grid) => Object.entries(gradwalkExplorer.activations).map(([name, { kind, f, derivative, rise }]) =>"
         " [name, kind, grid.map(f), grid.map((a) => derivative(a)), grid.map((a) => (rise ?? derivative)(a, f(a)))])",
         grid,
     )
-    assert [name for name, *_ in found] == NAMES
-    for name, its_kind, f, derivative, rise in found:
+    assert [name for name, *_ in records] == NAMES
+    for name, javascript_kind, f, derivative, rise in records:
         python = gw.activation(name)
-        assert its_kind == kind(name)
+        assert javascript_kind == kind(name)
         np.testing.assert_allclose(f, python.f(np.array(grid)), rtol=1e-12, atol=1e-12, err_msg=name)
         np.testing.assert_allclose(derivative, python.derivative(np.array(grid)), rtol=1e-12, atol=1e-15, err_msg=name)
         np.testing.assert_allclose(rise, python.derivative(np.array(grid)), rtol=1e-12, atol=1e-12, err_msg=name)
@@ -177,15 +177,15 @@ def test_activations_are_those_of_gradwalk(javascript):
 
 def test_special_functions_are_those_of_scipy(javascript):
     halves, grid = np.arange(1, 400) / 2, np.linspace(-26, 26, 2001)
-    found = javascript(
+    values = javascript(
         "([halves, grid]) => { const { digamma, trigamma, erf, normalShare } = gradwalkExplorer;"
         " return [halves.map(digamma), halves.map(trigamma), grid.map(erf), grid.map(normalShare)]; }",
         [halves.tolist(), grid.tolist()],
     )
-    np.testing.assert_allclose(found[0], special.digamma(halves), rtol=1e-13)
-    np.testing.assert_allclose(found[1], special.polygamma(1, halves), rtol=1e-13)
-    np.testing.assert_allclose(found[2], special.erf(grid), rtol=1e-14)
-    np.testing.assert_allclose(found[3], special.ndtr(grid), rtol=1e-12)
+    np.testing.assert_allclose(values[0], special.digamma(halves), rtol=1e-13)
+    np.testing.assert_allclose(values[1], special.polygamma(1, halves), rtol=1e-13)
+    np.testing.assert_allclose(values[2], special.erf(grid), rtol=1e-14)
+    np.testing.assert_allclose(values[3], special.ndtr(grid), rtol=1e-12)
 
 
 def test_normal_numbers_are_normal_and_independent(javascript):
@@ -212,11 +212,11 @@ def test_normal_numbers_have_their_tail(javascript):
 @pytest.mark.parametrize("name", NEUTRAL)
 def test_neutral_gain_and_spread_are_exact(javascript, name, weights):
     widths = [2, 3, 10, 100, 1000]
-    found = javascript(
+    estimates = javascript(
         "([rest, widths]) => widths.map((width) => gradwalkExplorer.gain({ ...rest, width }))",
         [{"activation": name, "weights": weights, "depth": 50}, widths],
     )
-    for width, estimate in zip(widths, found, strict=True):
+    for width, estimate in zip(widths, estimates, strict=True):
         python = gw.solve_gain(name, width, 50, weights=weights)
         assert estimate["value"] == pytest.approx(python.value, rel=1e-9)
         assert estimate["spread"] == pytest.approx(python.spread, rel=1e-6, abs=1e-6)
@@ -241,7 +241,7 @@ def test_solved_gain_agrees_with_that_of_python(javascript, name, width, depth, 
     assert estimate["kind"] == python.kind
 
 
-def test_where_no_gain_will_do_there_is_none(javascript):
+def test_the_gain_is_nan_where_there_is_none(javascript):
     settings = {"activation": "tanh", "weights": "gaussian", "width": 4, "depth": 200, "walks": 40}
     with pytest.raises(ValueError, match="no gain"):
         gw.solve_gain("tanh", 4, 200, walks=40)
@@ -267,17 +267,17 @@ def test_curve_crosses_zero_at_the_unbiased_gain_and_has_the_means_of_python(jav
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"width": 0}, "simulate: width must be a whole number of at least 1, got width=0"),
         ({"depth": 2.5}, "simulate: depth must be a whole number of at least 1, got depth=2.5"),
         ({"gain": -1}, "simulate: gain must be positive and finite, got gain=-1"),
         ({"activation": "rleu"}, 'simulate: unknown activation "rleu"'),
         ({"weights": "haar"}, 'simulate: unknown weights "haar"'),
-        ({"activation": "hard_tanh", "weights": "orthogonal", "width": 1, "depth": 30, "gain": 2}, "were dead"),
+        ({"activation": "hard_tanh", "weights": "orthogonal", "width": 1, "depth": 30, "gain": 2}, "was inactive"),
     ],
 )
-def test_bad_input_gets_one_sentence(javascript, change, said):
+def test_invalid_input_is_reported_in_one_sentence(javascript, change, message):
     settings = {"activation": "relu", "width": 5, "depth": 5, "gain": 1, "walks": 3, "seed": 1} | change
     catch = "(settings) => { try { gradwalkExplorer.simulate(settings); } catch (error) { return error.message; } }"
-    assert said in javascript(catch, settings)
+    assert message in javascript(catch, settings)

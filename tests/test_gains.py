@@ -14,7 +14,7 @@ from gradwalk.gains import SERVICEABLE, solve, unsteady_message
 CASES = [
     (name, width, depth)
     for name in ("linear", "relu", "leaky_relu", "tanh", "elu", "selu")
-    for width, depth in ((20, 30), (100, 50), (60, 200))
+    for width, depth in ((20, 30), (60, 40), (20, 120))
 ]
 
 

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic writes: a file is replaced completely or not at all."""
 
 import contextlib
 import os
@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _PARTIAL = ".part"
-_ABANDONED = 3600.0  # seconds after which a partial file belongs to nobody
+_ABANDONED = 3600.0  # seconds after which a partial file is taken to be abandoned
 
 
 @contextlib.contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Give a name to write to in the same folder; what is written there becomes `path` at once, or never."""
+    """Yield a temporary path in the same folder, which replaces `path` when the block ends without an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     _clear_abandoned(path.parent)
     partial = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}{_PARTIAL}")
     try:
         partial.touch()
-        mode = partial.stat().st_mode  # what the user's umask asks for: a library may make it anew as it likes
+        mode = partial.stat().st_mode  # set by the umask; a library may recreate the file with another
         yield partial
         partial.chmod(mode)
         with partial.open("rb+") as file:
@@ -29,13 +29,13 @@ def atomic(path: Path) -> Iterator[Path]:
 
 
 def write_atomic(path: Path, content: str | bytes) -> None:
-    """Write a whole file, or leave what was there."""
+    """Write a file atomically: after an error the previous content is still there."""
     with atomic(path) as partial:
         partial.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def _clear_abandoned(folder: Path) -> None:
-    """Remove the partial files of processes that were killed long ago."""
+    """Remove partial files that killed processes left behind."""
     for partial in folder.glob(f".*{_PARTIAL}"):
         with contextlib.suppress(OSError):
             if time.time() - partial.stat().st_mtime > _ABANDONED:

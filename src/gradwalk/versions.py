@@ -1,27 +1,27 @@
-"""What a result was made with: versions and machine."""
+"""The versions and the machine with which a result was computed."""
 
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-_TOLD = ("gradwalk", "numpy", "scipy", "torch", "ray")
+_PACKAGES = ("gradwalk", "numpy", "scipy", "torch", "ray")
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python, gradwalk and what it computes with, where installed.
+    """Return the versions of Python, gradwalk and the installed packages that it computes with.
 
     >>> sorted(versions())[:2]
     ['gradwalk', 'numpy']
     """
-    found = {"python": platform.python_version()}
-    for package in _TOLD:
+    installed = {"python": platform.python_version()}
+    for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            installed[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def machine() -> dict[str, str | int | None]:
-    """Return the kind of machine and its number of cores."""
+    """Return the operating system, the processor type and the number of cores."""
     return {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count()}

@@ -1,8 +1,8 @@
-"""Times and quantities in words."""
+"""Times and quantities as short text."""
 
 
 def duration(seconds: float) -> str:
-    """Return a time in its two largest units, rounded.
+    """Return a duration in its two largest units, rounded.
 
     >>> duration(0.25), duration(59.6), duration(252), duration(7300), duration(200000), duration(86399)
     ('0.2 s', '1 min 0 s', '4 min 12 s', '2 h 2 min', '2 d 8 h', '1 d 0 h')
@@ -17,7 +17,7 @@ def duration(seconds: float) -> str:
 
 
 def quantity(number: float, unit: str) -> str:
-    """Return a number with the metric prefix that makes it short.
+    """Return a number with a metric prefix.
 
     >>> quantity(2_520_000_000, "B"), quantity(4.0e15, "FLOP"), quantity(120, "B")
     ('2.5 GB', '4.0 PFLOP', '120 B')

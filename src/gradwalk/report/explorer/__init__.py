@@ -1,8 +1,9 @@
 """The explorer: the exact sampler in the browser, with sliders, as one section of a page.
 
-`special.js`, `random.js`, `activations.js`, `sampler.js` and `gain.js` are the mathematics of gradwalk once more in
-JavaScript, `plots.js` and `explorer.js` the page. They share one scope and come in that order. There is nothing to
-build and nothing to fetch; a test compares the numbers with those of the Python sampler, in Node and in Chromium.
+`special.js`, `random.js`, `activations.js`, `sampler.js` and `gain.js` repeat the mathematics of gradwalk in
+JavaScript; `plots.js` and `explorer.js` are the page. They share one scope and are loaded in that order. There is
+nothing to build and nothing to fetch. Tests compare the numbers with those of the Python sampler, in Node and in
+Chromium.
 """
 
 from importlib.resources import files
@@ -11,7 +12,7 @@ SCRIPTS = ("special.js", "random.js", "activations.js", "sampler.js", "gain.js",
 
 
 def fragment() -> str:
-    """Return the explorer as one <section>, with its style and its script inside.
+    """Return the explorer as one <section> that includes its style and its script.
 
     >>> fragment().startswith('<section id="explorer"'), "src=" in fragment()
     (True, False)
@@ -24,7 +25,7 @@ def fragment() -> str:
 
 
 def script() -> str:
-    """Return the JavaScript, which defines `gradwalkExplorer` and, where there is a page, brings the section to life.
+    """Return the JavaScript, which defines `gradwalkExplorer` and, in a browser, starts the section.
 
     >>> "globalThis.gradwalkExplorer" in script()
     True

@@ -1,5 +1,5 @@
-// The activations of gradwalk, taken as they are: f, its derivative, and its kind. `rise` is the derivative from a and
-// f(a), where that saves an exponential; it has no digits left where f is flat to 1e-16. A test compares all with
+// The built-in activations of gradwalk: f, its derivative, and its kind. `rise` computes the derivative from a and f(a)
+// where that saves an exponential; it loses all digits where f is flat to 1e-16. A test compares them with
 // gradwalk.activations and gradwalk.theory.
 
 const LEAK = 0.01, SELU_SCALE = 1.0507009873554805, SELU_ALPHA = 1.6732632423543772;
@@ -8,13 +8,13 @@ const sigmoid = (a) => 1 / (1 + Math.exp(-a));
 const softplus = (a) => Math.max(a, 0) + Math.log1p(Math.exp(-Math.abs(a)));
 const normalDensity = (a) => Math.exp(-0.5 * a * a) / Math.sqrt(2 * Math.PI);
 
-// Several times as fast as Math.tanh; at the least scale that the sampler uses, exp(-25), five digits are left.
+// Several times as fast as Math.tanh; accurate to five digits at the smallest scale that the sampler uses, exp(-25).
 function tanh(a) {
   const tail = Math.exp(-2 * Math.abs(a)), size = (1 - tail) / (1 + tail);
   return a < 0 ? -size : size;
 }
 
-// No overflow, and no underflow where 1 - tanh(a)^2 already is 0.
+// Without overflow, and without the underflow of 1 - tanh(a)^2.
 function sechSquared(a) {
   const tail = Math.exp(-2 * Math.abs(a));
   return (4 * tail) / ((1 + tail) * (1 + tail));
@@ -30,7 +30,7 @@ function softsignDerivative(a) {
   return 1 / (size * size);
 }
 
-// tanh(softplus(a)) = n / (n + 2) with n = e^2a + 2 e^a: one exponential in all. Past 30 it is 1 in double precision.
+// tanh(softplus(a)) = n / (n + 2) with n = e^2a + 2 e^a: a single exponential. Above 30 it is 1 in double precision.
 function mish(a) {
   const rise = Math.exp(Math.min(a, 30)), n = rise * (rise + 2);
   return (a * n) / (n + 2);
@@ -42,7 +42,7 @@ function mishDerivative(a) {
   return n / (n + 2) + (a * sechSquaredOfBend * rise) / (1 + rise);
 }
 
-// Here f(a) = a s(a) with s(0) = 1/2.
+// For f(a) = a s(a) with s(0) = 1/2.
 const geluRise = (a, value) => (a === 0 ? 0.5 : value / a) + a * normalDensity(a);
 
 function siluRise(a, value) {

@@ -1,34 +1,34 @@
-// The gain that makes the walk unbiased, as in gradwalk.theory.steps and gradwalk.gains.
+// The unbiased gain, as in gradwalk.theory.steps and gradwalk.gains.
 
-const UNITS_TO_SOLVE = 8e6; // units drawn for the last, most careful trial gain
+const UNITS_TO_SOLVE = 8e6; // units drawn for the last and most accurate trial gain
 
-// Mean (drift) and variance of ln z, z the factor that one layer puts on |delta|^2 at gain 1; neutral activations.
+// Mean (drift) and variance of ln z, where one layer multiplies |delta|^2 by z at gain 1, for neutral activations.
 function step(activation, width, weights = "gaussian") {
   const gaussian = { linear: linearStep, relu: reluStep, leaky_relu: leakyStep }[activation](width);
   if (weights === "gaussian") return gaussian;
-  const length = linearStep(width); // a Gaussian vector is a uniform direction times an independent length
-  return { drift: gaussian.drift - length.drift, variance: Math.max(gaussian.variance - length.variance, 0) };
+  const norm = linearStep(width); // a Gaussian vector is a uniform direction times an independent norm
+  return { drift: gaussian.drift - norm.drift, variance: Math.max(gaussian.variance - norm.variance, 0) };
 }
 
 function linearStep(n) {
   return { drift: digamma(n / 2) + Math.log(2 / n), variance: trigamma(n / 2) };
 }
 
-// M of the N units are active, binomial given that one is: the law of total variance over M.
+// M of the N units are active, M binomial given M >= 1; the variance is by the law of total variance over M.
 function reluStep(n) {
   const logShares = [Math.log(n)];
   for (let m = 1; m < n; m++) logShares.push(logShares[m - 1] + Math.log((n - m) / (m + 1)));
-  const most = Math.max(...logShares), shares = logShares.map((each) => Math.exp(each - most));
-  const total = shares.reduce((sum, each) => sum + each, 0);
-  const average = (value) => shares.reduce((sum, each, k) => sum + each * value(k + 1), 0) / total;
+  const most = Math.max(...logShares), shares = logShares.map((logShare) => Math.exp(logShare - most));
+  const total = shares.reduce((sum, share) => sum + share, 0);
+  const average = (value) => shares.reduce((sum, share, k) => sum + share * value(k + 1), 0) / total;
   const mean = (m) => digamma(m / 2) + Math.log(2 / n);
   const drift = average(mean);
   return { drift, variance: average((m) => trigamma(m / 2) + (mean(m) - drift) ** 2) };
 }
 
-// z is a mean of N independent terms f'(a)^2 xi^2, and f'(a)^2 is 1 or LEAK^2 with equal chance. With
+// z is a mean of N independent terms f'(a)^2 xi^2, where f'(a)^2 is 1 or LEAK^2 with equal probability. With
 // Psi(t) = E[exp(-t z)] in closed form, <ln z> = int (exp(-t) - Psi(t)) / t dt, and <(ln z)^2> is
-// -2 int ln t (exp(-t) - Psi(t)) / t dt - 2 gamma <ln z>; in u = ln t the trapezoid rule converges geometrically.
+// -2 int ln t (exp(-t) - Psi(t)) / t dt - 2 gamma <ln z>; in u = ln t the trapezoidal rule converges geometrically.
 function leakyStep(n) {
   const spacing = 0.125, gamma = 0.5772156649015329;
   const root = (t) => Math.expm1(-0.5 * Math.log1p((2 * t) / n)); // (1 + 2 t / n)^(-1/2) - 1
@@ -48,48 +48,49 @@ function neutralGain({ activation, weights, width, depth }) {
   return { value: Math.exp(-drift / 2), standardError: 0, spread, slope: depth, kind: "neutral", walks: 0 };
 }
 
-// The mean of the final log-norm at a gain, and its standard error, less what the luck of the draws explains: the
-// lengths of the random vectors, summed over the layers, have a known mean. Drawing dead layers anew would change it.
+// The mean of the final log-norm at a gain and its standard error, with two control variates: the log-norms of the
+// random vectors, summed over the layers, have a known mean. Resampling inactive layers would change that mean.
 function* meanAt(settings, logGain, walks) {
   const result = yield* walksInto({}, { ...settings, gain: Math.exp(logGain), walks }, 1);
   const { spread } = moments(result.finals);
-  const steadied = result.dead === 0 ? lessLuck(result.finals, result.luck) : result.finals;
-  const { mean, standardError } = moments(steadied);
+  const controlled = result.resampled === 0 ? withoutLuck(result.finals, result.luck) : result.finals;
+  const { mean, standardError } = moments(controlled);
   return { mean, standardError: standardError * Math.sqrt((walks - 1) / (walks - 3)), spread };
 }
 
-// Least squares of the finals on the two kinds of luck, by the normal equations.
-function lessLuck(finals, luck) {
+// The residuals of a least-squares fit of the finals to the two control variates, by the normal equations.
+function withoutLuck(finals, luck) {
   const centred = (values) => values.map((value) => value - moments(values).mean);
-  const [u, v] = [0, 1].map((kind) => centred(luck.map((each) => each[kind])));
+  const [u, v] = [0, 1].map((kind) => centred(luck.map((pair) => pair[kind])));
   const y = centred(finals), dot = (p, q) => p.reduce((sum, value, k) => sum + value * q[k], 0);
   const [uu, uv, vv, uy, vy] = [dot(u, u), dot(u, v), dot(v, v), dot(u, y), dot(v, y)];
   const determinant = uu * vv - uv * uv;
-  if (!(determinant > 1e-12 * uu * vv)) return finals; // orthogonal weights have no luck
+  if (!(determinant > 1e-12 * uu * vv)) return finals; // there are no control variates for orthogonal weights
   const b = (uy * vv - vy * uv) / determinant, c = (vy * uu - uy * uv) / determinant;
   return finals.map((value, k) => value - b * luck[k][0] - c * luck[k][1]);
 }
 
-// The same random numbers at every trial gain make the mean a smooth function of it: a fifth of the walks find its
-// root, and one step with all of them mends it. Where no gain within a factor 50 will do, the value is NaN.
-function* solving(asked) {
-  const settings = { weights: "gaussian", seed: 1, ...asked }, { activation, width, depth } = settings;
+// The same random numbers at every trial gain make the mean a smooth function of the gain. Its root is found with a
+// fifth of the walks and refined by one Newton step with all of them. NaN where no gain within a factor of 50 is
+// unbiased.
+function* solvingSteps(given) {
+  const settings = { weights: "gaussian", seed: 1, ...given }, { activation, width, depth } = settings;
   const { kind } = ACTIVATIONS[activation];
-  const walks = asked.walks ?? Math.max(40, Math.min(1000, Math.round(UNITS_TO_SOLVE / (width * depth))));
+  const walks = given.walks ?? Math.max(40, Math.min(1000, Math.round(UNITS_TO_SOLVE / (width * depth))));
   const rough = function* (logGain) {
     return (yield* meanAt(settings, logGain, Math.max(8, Math.floor(walks / 5)))).mean;
   };
-  const bracket = yield* bracketing(rough, startGain(activation));
+  const bracket = yield* bracketSteps(rough, startGain(activation));
   if (bracket === null) return { value: NaN, standardError: NaN, spread: NaN, slope: NaN, kind, walks };
-  const root = yield* rooting(rough, bracket, 0.02 / depth);
-  const apart = 0.2 / depth;
-  const slope = ((yield* rough(root + apart)) - (yield* rough(root - apart))) / (2 * apart);
+  const root = yield* rootSteps(rough, bracket, 0.02 / depth);
+  const distance = 0.2 / depth;
+  const slope = ((yield* rough(root + distance)) - (yield* rough(root - distance))) / (2 * distance);
   const { mean, standardError, spread } = yield* meanAt(settings, root, walks);
   const value = Math.exp(root - mean / slope);
   return { value, standardError: (value * standardError) / Math.abs(slope), spread, slope, kind, walks };
 }
 
-// ln of the gain that would be right if all pre-activations had variance 1: -ln E[f'(x)^2] / 2.
+// ln of the gain that is unbiased for wide layers with pre-activations of variance 1: -ln E[f'(x)^2] / 2.
 function startGain(activation) {
   const { derivative } = ACTIVATIONS[activation];
   let mean = 0;
@@ -97,8 +98,8 @@ function startGain(activation) {
   return -0.5 * Math.log(mean);
 }
 
-// Two points, each with its value, between which the function changes its sign; null where there are none.
-function* bracketing(fn, start) {
+// Two points with their values between which the function changes sign, or null if there are none.
+function* bracketSteps(fn, start) {
   const atStart = yield* fn(start);
   let near = [start, atStart];
   for (let reach = 0.05; reach < 4; reach *= 2) {
@@ -109,8 +110,8 @@ function* bracketing(fn, start) {
   return null;
 }
 
-// Regula falsi in its Illinois form: an end that stays has its value halved, so that the other moves too.
-function* rooting(fn, [[a, atA], [b, atB]], tolerance) {
+// Root by regula falsi in its Illinois form: the value at an end that does not move is halved.
+function* rootSteps(fn, [[a, atA], [b, atB]], tolerance) {
   while (Math.abs(b - a) > tolerance && atB !== 0) {
     const c = b - (atB * (b - a)) / (atB - atA), atC = yield* fn(c);
     if (atC * atB < 0) [a, atA] = [b, atB];
@@ -123,19 +124,19 @@ function* rooting(fn, [[a, atA], [b, atB]], tolerance) {
 }
 
 function* gainSteps(settings) {
-  return ACTIVATIONS[settings.activation].kind === "neutral" ? neutralGain(settings) : yield* solving(settings);
+  return ACTIVATIONS[settings.activation].kind === "neutral" ? neutralGain(settings) : yield* solvingSteps(settings);
 }
 
 function gain(settings) {
   return atOnce(gainSteps(settings));
 }
 
-// The mean final log-norm and the spread against the gain, about as far to both sides as the mean is worth looking at.
-// The middle point is the unbiased gain, where the mean is 0 by the estimate, which rests on more walks: with the same
-// random numbers at all points, what the mean is off there it is off everywhere.
+// Mean and spread of the final log-norm against the gain, over a range in which the mean changes by a few spreads. The
+// middle point is the unbiased gain. The mean there is 0 by an estimate from more walks; all points share their random
+// numbers and so nearly the same error, which is subtracted.
 function* curveSteps(settings, estimate, points = 11) {
-  const { value, slope, spread, kind } = estimate, { width, depth } = settings, found = [];
-  if (!Number.isFinite(value)) return found;
+  const { value, slope, spread, kind } = estimate, { width, depth } = settings, curve = [];
+  if (!Number.isFinite(value)) return curve;
   const reach = Math.min(Math.max(4, 1.5 * spread) / Math.abs(slope), 0.5);
   const walks = Math.max(8, Math.min(200, Math.round(UNITS_TO_SOLVE / 5 / (width * depth))));
   for (let k = 0; k < points; k++) {
@@ -143,8 +144,8 @@ function* curveSteps(settings, estimate, points = 11) {
     const at = kind === "neutral"
       ? { mean: depth * (logGain - Math.log(value)), standardError: 0, spread }
       : yield* meanAt(settings, logGain, walks);
-    found.push({ gain: Math.exp(logGain), ...at });
+    curve.push({ gain: Math.exp(logGain), ...at });
   }
-  const off = found[(points - 1) / 2].mean;
-  return found.map((point) => ({ ...point, mean: point.mean - off }));
+  const error = curve[(points - 1) / 2].mean;
+  return curve.map((point) => ({ ...point, mean: point.mean - error }));
 }

@@ -1,12 +1,12 @@
-// The two pictures, drawn on canvas: 60 walks of 200 layers take a few milliseconds. Colours come from the style sheet.
+// The two pictures, drawn on canvas, which takes a few milliseconds. Colours come from the style sheet.
 
-const MOST_DRAWN = 120; // walks drawn as lines; the mean and the band rest on all of them
+const MOST_DRAWN = 120; // walks drawn as lines; the mean and the band are those of all walks
 const MARGIN = { left: 46, right: 22, top: 26, bottom: 38 };
 
 // Round numbers between low and high, about `count` of them.
 function ticks(low, high, count) {
   const rough = (high - low) / count, power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * [1, 2, 5, 10].find((each) => each * power >= rough);
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough);
   const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
   const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
   return Array.from({ length: last - first + 1 }, (_, k) => ((first + k) * step).toFixed(digits));
@@ -14,7 +14,7 @@ function ticks(low, high, count) {
 
 const withMinus = (text) => String(text).replace("-", "\u2212");
 
-// Draws the axes, and returns what is needed to draw between them; null while the canvas has no size.
+// Draws the axes and returns what is needed to draw inside them, or null while the canvas has no size.
 function frame(canvas, x, y) {
   const { width, height } = canvas.getBoundingClientRect();
   if (width < 100) return null;
@@ -70,7 +70,7 @@ function area(pen, xs, lows, highs) {
   pen.fill();
 }
 
-// 0, where an unbiased walk has its mean, and a factor 10 up and down.
+// Horizontal lines: solid at 0, the mean of an unbiased walk, and dashed elsewhere.
 function guides({ pen, box, colour, Y }, levels) {
   pen.strokeStyle = colour("zero");
   for (const level of levels) {
@@ -98,8 +98,8 @@ function rangeOf(values, least) {
 }
 
 function drawWalks(canvas, result) {
-  const { logNorm, travelled, settings } = result, drawn = logNorm.slice(0, MOST_DRAWN), around = band(result);
-  const extremes = [...drawn, around.low, around.high].flatMap((row) => rowEnds(row));
+  const { logNorm, travelled, settings } = result, drawn = logNorm.slice(0, MOST_DRAWN), bounds = band(result);
+  const extremes = [...drawn, bounds.low, bounds.high].flatMap((row) => rowEnds(row));
   const place = frame(
     canvas,
     { low: 0, high: settings.depth, label: "layers travelled back from the output" },
@@ -109,7 +109,7 @@ function drawWalks(canvas, result) {
   const { pen, colour, X, Y } = place, xs = travelled.map(X), heights = (row) => Array.from(row, Y);
   clipTo(place);
   pen.fillStyle = colour("band");
-  area(pen, xs, heights(around.low), heights(around.high));
+  area(pen, xs, heights(bounds.low), heights(bounds.high));
   pen.strokeStyle = colour("walk");
   pen.lineWidth = 0.8;
   pen.globalAlpha = Math.max(0.3, Math.min(0.9, 30 / drawn.length));
@@ -118,7 +118,7 @@ function drawWalks(canvas, result) {
   guides(place, [0, -Math.LN10, Math.LN10]);
   pen.strokeStyle = colour("mean");
   pen.lineWidth = 2.5;
-  line(pen, xs, heights(around.mean));
+  line(pen, xs, heights(bounds.mean));
 }
 
 function rowEnds(row) {
@@ -130,7 +130,7 @@ function rowEnds(row) {
   return [low, high];
 }
 
-// The mean final log-norm against the gain with the spread around it, the unbiased gain, and where the sliders stand.
+// Mean and spread of the final log-norm against the gain, the unbiased gain, and the current gain.
 function drawCurve(canvas, curve, estimate, now) {
   const ends = curve.flatMap(({ mean, spread }) => [mean - spread, mean + spread]);
   const place = frame(
@@ -154,7 +154,7 @@ function drawCurve(canvas, curve, estimate, now) {
   if (now !== null) drawNow(place, now);
 }
 
-// A dot with its error bar, held at the edge of the picture with an arrowhead where the gain lies beyond it.
+// A dot with its error bar; an arrowhead at the edge if the gain or the mean is outside the picture.
 function drawNow({ pen, box, colour, X, Y }, { gain: g, mean, standardError }) {
   const x = Math.max(box.left + 8, Math.min(box.right - 8, X(g)));
   const y = Math.max(box.top + 8, Math.min(box.bottom - 8, Y(mean)));

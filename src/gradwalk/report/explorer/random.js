@@ -1,10 +1,10 @@
-// Standard normal numbers: the generator sfc32, and the ziggurat of Marsaglia and Tsang in Doornik's form, in which
-// the box and the place in it come from bits of their own. Three times as fast as Box and Muller's transform here.
+// Standard normal numbers: the generator sfc32 and the ziggurat of Marsaglia and Tsang in Doornik's form, which takes
+// the box and the position in it from different bits. Three times as fast as the Box-Muller transform.
 
 const BOXES = 128, TAIL = 3.442619855899, BOX_AREA = 9.91256303526217e-3;
-const FINE = 2 ** -23; // the place in a box has 24 bits, as many as single precision resolves
+const FINE = 2 ** -23; // the position in a box has 24 bits, the precision of a single-precision number
 
-// The right edges of the boxes, the lowest, which has the tail in it, first; from there up to the peak at 0.
+// The right edges of the boxes, from the lowest, which includes the tail, up to the peak at 0.
 const EDGES = new Float64Array(BOXES + 1);
 EDGES[0] = BOX_AREA * Math.exp(0.5 * TAIL * TAIL);
 EDGES[1] = TAIL;
@@ -15,12 +15,12 @@ const STEPS = EDGES.map((edge) => edge * FINE);
 const INSIDE = Int32Array.from(EDGES.subarray(0, BOXES), (edge, k) => Math.floor(EDGES[k + 1] / edge / FINE) - 1);
 
 class Normals {
-  // One stream for each seed, walk and direction: a walk is the same whichever others are drawn with it.
+  // One stream per seed, walk and direction: a walk does not depend on which others are drawn with it.
   constructor(seed, walk, direction) {
     this.state = Int32Array.of(seed, walk, direction, 1);
     this.words = new Int32Array(512);
     this.refill();
-    this.at = 16; // until then the bits of the seed have not reached every bit of the state
+    this.at = 16; // the first words depend on a part of the seed's bits only
   }
 
   refill() {
@@ -43,13 +43,13 @@ class Normals {
     return this.words[this.at++];
   }
 
-  // Between 0 and 1, neither of them.
+  // Strictly between 0 and 1.
   uniform() {
     return (this.word() >>> 0) * 2 ** -32 + 2 ** -33;
   }
 
-  // Writes `count` numbers into target, a Float32Array, from `start` on. The common case is spelt out: this is the
-  // loop in which the explorer spends its time.
+  // Writes `count` numbers into target, a Float32Array, from index `start`. The common case is inlined: the explorer
+  // spends most of its time in this loop.
   fill(target, start, count) {
     const words = this.words, end = start + count;
     let at = this.at;
@@ -71,8 +71,8 @@ class Normals {
     this.at = at;
   }
 
-  // Where a box is not wholly under the density, one draw in eighty: a number from the tail or from a corner, or 0
-  // if it lies above the density and has to be drawn anew.
+  // The part of a box that is not entirely under the density, about one draw in eighty: a number from the tail or a
+  // corner, or 0 if it lies above the density and must be redrawn.
   outside(box, place) {
     if (box === 0) return Math.sign(place) * this.beyondTail();
     const x = place * STEPS[box];

@@ -1,41 +1,41 @@
-// The exact sampler, as in gradwalk.simulation.exact: the law of a random network's forward and backward pass in
-// O(width) a layer. No matrix is drawn. Forward, W h has independent components of variance |h|^2 / N. Backward,
-// given a = g W h, the part of W that acts on h is known and the rest is fresh:
+// The exact sampler, as in gradwalk.simulation.exact: the joint law of a random network's forward and backward pass in
+// O(width) per layer. No matrix is drawn. Forward, W h has independent components of variance |h|^2 / N. Backward,
+// given a = g W h, the part of W that acts on h is known and the rest is an independent Gaussian matrix:
 //     W^T delta = h (a . delta) / (g |h|^2) + (I - h h^T / |h|^2) xi |delta| / sqrt(N),   xi standard normal.
-// With orthogonal weights W h is uniform on a sphere, and so is what W^T delta has orthogonal to h.
+// With orthogonal weights W h is uniform on a sphere, and so is the part of W^T delta orthogonal to h.
 //
-// What may take long is a generator that yields about every millisecond, so that a page can stop in between.
+// Functions that may take long are generators that yield about every millisecond, so that a page stays responsive.
 
-const LOG_SCALES = [-25, 25]; // past these f is homogeneous, or the signal never gets there
-const LEAST_SIGNAL = 1e-45; // squared; single precision, in which the Python sampler works, holds nothing below
-const LEAST_GRADIENT = 1e-20; // squared; all that a single active unit may leave after rounding
-const FAINT = 1e-6; // squared norm of f'(a) below which it is carried as a multiple of its largest component
-const REDRAWS = 2000;
-const UNITS_A_PAUSE = 20000;
+const LOG_SCALES = [-25, 25]; // beyond these f is homogeneous, or the signal does not reach them
+const LEAST_SIGNAL = 1e-45; // squared norm; smaller ones underflow in single precision, which the Python sampler uses
+const LEAST_GRADIENT = 1e-20; // squared norm; keeps its logarithm finite where a single active unit is rounded to 0
+const FAINT = 1e-6; // squared norm of f'(a) below which it is stored relative to its largest component
+const ATTEMPTS = 2000;
+const UNITS_PER_PAUSE = 20000;
 
 class Network {
   constructor({ activation, weights, width, depth, gain }) {
     Object.assign(this, ACTIVATIONS[activation], { name: activation, width, depth, logGain: Math.log(gain) });
     this.rise ??= this.derivative;
     this.orthogonal = weights === "orthogonal";
-    // What a layer keeps for the way back: a = exp(logScale) x, h = f(a), f'(a) = slope exp(logSlope).
+    // What a layer keeps for the backward pass: a = exp(logScale) x, h = f(a), f'(a) = slope exp(logSlope).
     [this.x, this.h, this.slope] = [0, 0, 0].map(() => new Float32Array(width * depth));
     [this.squaredX, this.squaredH, this.logSlope] = [0, 0, 0].map(() => new Float64Array(depth));
     this.fresh = new Float32Array(width);
   }
 
-  // Runs one network forward and back, and hands ln |delta_d| / |delta_D| to `record(travelled, logNorm)`.
+  // Runs one network forward and back, and calls `record(travelled, logNorm)` with ln(|delta_d| / |delta_D|).
   *walk(seed, index, record) {
     const { width, depth, logGain } = this;
     this.forwards = new Normals(seed, index, 1);
     this.backwards = new Normals(seed, index, 2);
-    this.dead = 0;
+    this.resampled = 0;
     this.luck = [0, 0];
     let logScale = 0, units = 0;
     for (let d = 0; d < depth; d++) {
       const logLength = this.drawLayer(d, logScale);
       logScale = logGain + logLength - 0.5 * Math.log(width);
-      if ((units += width) > UNITS_A_PAUSE) yield (units = 0);
+      if ((units += width) > UNITS_PER_PAUSE) yield (units = 0);
     }
     let overlap = this.topOverlap(), logNorm = 0;
     record(0, 0);
@@ -44,29 +44,29 @@ class Network {
       overlap = next;
       logNorm += growth + logGain;
       record(depth - d, logNorm);
-      if ((units += width) > UNITS_A_PAUSE) yield (units = 0);
+      if ((units += width) > UNITS_PER_PAUSE) yield (units = 0);
     }
   }
 
-  // Returns ln |h|. A layer in which nothing is active is drawn anew, as in the paper.
+  // Returns ln |h|. An inactive layer is resampled, as in the paper.
   drawLayer(d, logScale) {
-    for (let tries = 0; tries <= REDRAWS; tries++) {
+    for (let attempt = 0; attempt <= ATTEMPTS; attempt++) {
       this.squaredX[d] = this.drawImage(this.x, d * this.width, this.orthogonal && d > 0);
       if (this.respond(d, logScale)) {
-        return 0.5 * Math.log(this.squaredH[d]) + logScale - this.heldScale(logScale);
+        return 0.5 * Math.log(this.squaredH[d]) + logScale - this.clampedScale(logScale);
       }
-      this.dead++;
+      this.resampled++;
     }
-    const what = `${this.name} passes no signal or no gradient here`;
-    throw new Error(`simulate: ${what}: ${REDRAWS} layers in a row were dead`);
+    const problem = `${this.name} passes no signal or no gradient here`;
+    throw new Error(`simulate: ${problem}: a layer was inactive in ${ATTEMPTS + 1} draws`);
   }
 
-  heldScale(logScale) {
+  clampedScale(logScale) {
     return Math.max(LOG_SCALES[0], Math.min(LOG_SCALES[1], logScale));
   }
 
-  // Draws W h for an h of length sqrt(N), components of unit variance, and returns its squared norm. With orthogonal
-  // weights it lies on the sphere, but for the pre-activations of layer 0, which no matrix has made.
+  // Draws W h for an h of norm sqrt(N), so that its components have unit variance, and returns its squared norm. With
+  // orthogonal weights it lies on a sphere, except in layer 0, whose pre-activations come from no matrix.
   drawImage(target, start, onSphere) {
     const { width } = this, end = start + width;
     this.forwards.fill(target, start, width);
@@ -78,16 +78,16 @@ class Network {
     return width;
   }
 
-  // Fills in f(a) and f'(a), and returns whether any of either is left.
+  // Fills in f(a) and f'(a), and returns whether the layer is active.
   respond(d, logScale) {
     const { f, rise, x, h, slope, width } = this;
-    const scale = Math.exp(this.heldScale(logScale)), start = d * width, end = start + width;
+    const scale = Math.exp(this.clampedScale(logScale)), start = d * width, end = start + width;
     let squaredH = 0, squaredSlope = 0;
     for (let k = start; k < end; k++) {
       const a = scale * x[k], value = f(a), steepness = rise(a, value);
       h[k] = value;
       slope[k] = steepness;
-      squaredH += h[k] * h[k]; // as rounded, so that what is orthogonal to h can be told exactly
+      squaredH += h[k] * h[k]; // of the rounded values, so that the part orthogonal to h is accurate
       squaredSlope += steepness * steepness;
     }
     this.squaredH[d] = squaredH;
@@ -102,7 +102,7 @@ class Network {
     return Math.log(largest);
   }
 
-  // All that the way back has to know of delta is x . delta / |delta|; at the top, of a random delta.
+  // All that the backward pass needs of delta is x . delta / |delta|; at the top, that of a random delta.
   topOverlap() {
     const { width, fresh } = this, x = new Float32Array(width);
     this.drawImage(x, 0, this.orthogonal);
@@ -115,7 +115,7 @@ class Network {
     return product / Math.sqrt(squared);
   }
 
-  // Takes delta through W and f' of layer d; returns ln of its growth at gain 1, and the overlap there.
+  // Propagates delta through W and f' of layer d; returns ln of its growth at gain 1, and the overlap there.
   stepBack(d, overlap) {
     const { width, x, h, slope, fresh } = this, start = d * width;
     this.backwards.fill(fresh, 0, width);
@@ -137,7 +137,7 @@ class Network {
     return [logFactor + this.logSlope[d] + 0.5 * Math.log(after), next / Math.sqrt(after)];
   }
 
-  // Both return how much of the fresh vector and how much of h there is in W^T delta, and ln of the factor left out.
+  // Both return the coefficients of the fresh vector and of h in W^T delta, and ln of a common factor.
   throughGaussian(d, overlap, squared, product) {
     const { width, squaredH } = this, mean = digamma(width / 2) + Math.LN2;
     this.luck[0] += Math.log(this.squaredX[d]) - mean;
@@ -147,7 +147,7 @@ class Network {
 
   throughHaar(d, overlap, squared, product) {
     const squaredH = this.squaredH[d], cosine = overlap / Math.sqrt(this.width);
-    const across = squared - (product * product) / squaredH; // what the fresh vector has orthogonal to h, squared
+    const across = squared - (product * product) / squaredH; // of the fresh vector, orthogonal to h, squared
     const ofFresh = this.width > 1 ? Math.sqrt(Math.max(1 - cosine * cosine, 0) / across) : 0;
     return [ofFresh, cosine / Math.sqrt(squaredH) - (ofFresh * product) / squaredH, 0];
   }
@@ -169,19 +169,19 @@ function checkSettings({ activation, weights = "gaussian", width, depth, gain, w
   return { activation, weights, width, depth, gain, walks, seed };
 }
 
-// Column j of the result is how many layers the gradient has travelled back; 0 and depth are always among them.
+// The layers travelled back in each column of the result, from 0 to depth.
 function columnsTravelled(depth, most) {
   const every = Math.ceil(depth / most), columns = [];
   for (let travelled = 0; travelled < depth; travelled += every) columns.push(travelled);
   return [...columns, depth];
 }
 
-// Draws the walks into `result` one after the other, so that those already there can be shown.
-function* walksInto(result, asked, columns = 400) {
-  const settings = checkSettings(asked), network = new Network(settings);
+// Adds the walks to `result` one by one, so that it can be shown before it is complete.
+function* walksInto(result, given, columns = 400) {
+  const settings = checkSettings(given), network = new Network(settings);
   const travelled = columnsTravelled(settings.depth, columns);
   const place = new Map(travelled.map((layers, column) => [layers, column]));
-  Object.assign(result, { settings, travelled, logNorm: [], finals: [], luck: [], dead: 0 });
+  Object.assign(result, { settings, travelled, logNorm: [], finals: [], luck: [], resampled: 0 });
   for (let index = 0; index < settings.walks; index++) {
     const row = new Float64Array(travelled.length);
     const record = (layers, logNorm) => {
@@ -190,11 +190,13 @@ function* walksInto(result, asked, columns = 400) {
     };
     yield* network.walk(settings.seed, index, record);
     const final = row[row.length - 1];
-    if (!Number.isFinite(final)) throw new Error(`simulate: the gradient of ${network.name} leaves floating point`);
+    if (!Number.isFinite(final)) {
+      throw new Error(`simulate: the gradient of ${network.name} exceeds the range of floating point`);
+    }
     result.logNorm.push(row);
     result.finals.push(final);
     result.luck.push(network.luck);
-    result.dead += network.dead;
+    result.resampled += network.resampled;
   }
   return result;
 }
@@ -206,29 +208,29 @@ function moments(values) {
   return { mean, spread, standardError: spread / Math.sqrt(values.length) };
 }
 
-// What the page says of the walks drawn so far; beyond a factor 10 a gradient counts as vanished or exploded.
-function summary({ finals, dead }) {
+// The numbers of the walks drawn so far; a gradient that changes more than tenfold has vanished or exploded.
+function summary({ finals, resampled }) {
   const share = (holds) => finals.filter(holds).length / finals.length;
   return {
     ...moments(finals),
     vanished: share((final) => final < -Math.LN10),
     exploded: share((final) => final > Math.LN10),
-    dead,
+    resampled,
   };
 }
 
-// The mean and the 5 % and 95 % quantiles in every column.
+// The mean and the 5 % and 95 % quantiles per column.
 function band({ logNorm, travelled }) {
   const column = new Float64Array(logNorm.length);
-  const found = { low: [], mean: [], high: [] };
+  const bounds = { low: [], mean: [], high: [] };
   travelled.forEach((_, j) => {
     logNorm.forEach((row, index) => (column[index] = row[j]));
     column.sort();
-    found.low.push(quantile(column, 0.05));
-    found.mean.push(column.reduce((sum, value) => sum + value, 0) / column.length);
-    found.high.push(quantile(column, 0.95));
+    bounds.low.push(quantile(column, 0.05));
+    bounds.mean.push(column.reduce((sum, value) => sum + value, 0) / column.length);
+    bounds.high.push(quantile(column, 0.95));
   });
-  return found;
+  return bounds;
 }
 
 function quantile(sorted, share) {

@@ -1,6 +1,6 @@
 // Special functions that JavaScript lacks.
 
-// By recurrence up to 10, and from there by the asymptotic series, which then holds to about 1e-15.
+// By recurrence up to 10, and from there by the asymptotic series, which is accurate to about 1e-15.
 function digamma(x) {
   let below = 0;
   for (; x < 10; x++) below -= 1 / x;
@@ -17,8 +17,8 @@ function trigamma(x) {
   return below + (1 + 0.5 / x + s * series) / x;
 }
 
-// erf and erfc by the rational functions of W. J. Cody, Math. Comp. 23 (1969): a relative error of 1e-15 in the
-// tail too, where gelu lives on it.
+// erf and erfc by the rational functions of W. J. Cody, Math. Comp. 23 (1969), with a relative error of 1e-15 also in
+// the tail, which gelu needs.
 const CODY = {
   near: [
     [1.85777706184603153e-1, 3.1611237438705656, 1.13864154151050156e2, 3.77485237685302021e2, 3.20937758913846947e3],
@@ -66,7 +66,7 @@ function erf(a) {
   return a > 0 ? 1 - erfcOfPositive(a) : erfcOfPositive(-a) - 1;
 }
 
-// The share of a standard normal variable below a.
+// The distribution function of a standard normal variable.
 function normalShare(a) {
   const y = Math.abs(a) * Math.SQRT1_2;
   if (y <= 0.46875) return 0.5 + 0.5 * erf(a * Math.SQRT1_2);
