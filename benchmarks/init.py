@@ -1,13 +1,13 @@
-"""What `init_` costs, and what it gives: beside kaiming_normal_ on real models, and beside its peers on deep MLPs.
+"""The cost and the effect of `init_`: against kaiming_normal_ on real models, and against its peers on deep MLPs.
 
-Both sides of the first table also make the biases 0. The gains are computed once before the clock starts and kept for
-the process; what that first call costs is told beside it, since tanh and the like solve the exact sampler for theirs.
-Nothing of a model is kept: every call finds its layers anew.
+Both sides of the first table also set the biases to 0. Gains are cached by a first call before the clock starts; the
+time of that call is a column of its own, since the gains of tanh and the like are solved for by sampling. Nothing else
+is cached: every call finds the layers of the model again.
 
 The second table has the final log-norm of the gradient, ln of |delta| at the first layer over |delta| at the last, as
 `probe` measures it on 100 random inputs with a random gradient at the output: its mean and standard deviation over
-seeds. kaiming_normal_ has torch's own gain for the activation, that of ReLU where torch has none; orthogonal_ has
-sqrt 2 for ReLU and 1 else. LSUV and AnyInit are their authors' packages, as they come.
+seeds. kaiming_normal_ has torch's own gain for the activation, or that of ReLU where torch has none; orthogonal_ has
+sqrt 2 for ReLU and 1 otherwise. LSUV and AnyInit are the packages of their authors, with default settings.
 """
 
 import functools
@@ -31,18 +31,18 @@ from gradwalk.gains import UnsteadyWarning
 WIDTH = 100
 DEPTHS = {20: 50, 200: 8, 1000: 3}  # depth: seeds
 ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "elu": nn.ELU, "selu": nn.SELU, "gelu": nn.GELU}
-PATIENCE = 15.0  # seconds a peer may take for one network
-ENOUGH = 10.0  # seconds after which no other seed is drawn, if there were two
+PATIENCE = 15.0  # seconds that a peer may take per network
+ENOUGH = 10.0  # seconds after which no further seed is drawn, after at least two
 
 
 def mlp(depth: int, width: int, activation: Callable[[], nn.Module]) -> nn.Sequential:
-    """Return a square MLP with that many layers of weights."""
-    layers = [each for _ in range(depth) for each in (nn.Linear(width, width), activation())]
+    """Return an MLP of constant width with that many weight layers."""
+    layers = [layer for _ in range(depth) for layer in (nn.Linear(width, width), activation())]
     return nn.Sequential(*layers[:-1])
 
 
 class ConvNet(nn.Module):
-    """Twenty convolutions, written as a loop, so that it has to be traced."""
+    """Twenty convolutions in a loop, so that the model has to be traced."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
 
 
 def each_weight_(model: nn.Module, fill_: Callable[[torch.Tensor], object]) -> None:
-    """Fill the weights of all layers, and make the biases 0: what users do today."""
+    """Fill the weights of all layers and set the biases to 0, as users do today."""
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Conv2d):
             fill_(module.weight)
@@ -75,33 +75,33 @@ def each_weight_(model: nn.Module, fill_: Callable[[torch.Tensor], object]) -> N
 
 
 def kaiming(model: nn.Module, generator: torch.Generator, name: str = "relu") -> None:
-    """Do what users do most."""
+    """Initialise with kaiming_normal_, the most common choice."""
     nonlinearity = name if name in ("relu", "tanh", "selu") else "relu"
     fill_ = functools.partial(nn.init.kaiming_normal_, nonlinearity=nonlinearity, generator=generator)
     each_weight_(model, fill_)
 
 
 def orthogonal(model: nn.Module, generator: torch.Generator, name: str) -> None:
-    """Draw orthogonal weights."""
+    """Initialise with orthogonal_."""
     gain = math.sqrt(2) if name == "relu" else 1.0
     each_weight_(model, functools.partial(nn.init.orthogonal_, gain=gain, generator=generator))
 
 
 def init(model: nn.Module, generator: torch.Generator, name: str) -> None:
-    """Do what gradwalk does."""
+    """Initialise with gradwalk."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnsteadyWarning)
         gwt.init_(model, generator=generator)
 
 
 def unit_variance(model: nn.Module, generator: torch.Generator, name: str) -> None:
-    """Do what the package lsuv does; it draws from torch's global seed."""
+    """Initialise with the package lsuv, which uses the global random state of torch."""
     torch.manual_seed(generator.initial_seed())
     lsuv.lsuv_with_singlebatch(model, torch.randn(100, WIDTH, generator=generator), verbose=False)
 
 
 def any_init(model: nn.Module, generator: torch.Generator, name: str) -> None:
-    """Do what the package anyinit does."""
+    """Initialise with the package anyinit."""
     anyinit.initialize(model, seed=generator.initial_seed())
 
 
@@ -115,10 +115,10 @@ METHODS: dict[str, Callable[[nn.Module, torch.Generator, str], None]] = {
 
 
 def beside_kaiming(name: str, rounds: int) -> dict[str, Any]:
-    """Return one row: the first call, and both sides with their ratio, taken in turns."""
+    """Return one row: the first call, and both sides with their ratio, timed in turns."""
     model, generator = MODELS[name](), torch.Generator().manual_seed(0)
     first = seconds(lambda: gwt.init_(model, generator=generator))
-    for row in gwt.init_(model, generator=generator).rows:  # the answer, before it is timed
+    for row in gwt.init_(model, generator=generator).rows:  # check the result before timing it
         weight = model.get_parameter(f"{row.name}.weight")
         assert abs(weight.std().item() / row.std - 1) < 0.05, row
     pairs = [
@@ -127,18 +127,18 @@ def beside_kaiming(name: str, rounds: int) -> dict[str, Any]:
     ]
     ours, theirs = zip(*pairs, strict=True)
     ratios = [our / their for our, their in pairs]
-    told = {"init_": Spread.of(ours), "kaiming_normal_": Spread.of(theirs), "ratio": Spread.of(ratios)}
-    return {"model": name, "first": first} | {key: vars(each) for key, each in told.items()}
+    spreads = {"init_": Spread.of(ours), "kaiming_normal_": Spread.of(theirs), "ratio": Spread.of(ratios)}
+    return {"model": name, "first": first} | {key: vars(spread) for key, spread in spreads.items()}
 
 
 @contextmanager
 def limited(most: float) -> Iterator[None]:
-    """Raise TimeoutError where the block takes more than so many seconds."""
+    """Raise TimeoutError if the block takes more than `most` seconds."""
 
-    def ring(*_: object) -> None:
+    def expire(*_: object) -> None:
         raise TimeoutError(f"not done within {most:.0f} s")
 
-    before = signal.signal(signal.SIGALRM, ring)
+    before = signal.signal(signal.SIGALRM, expire)
     signal.setitimer(signal.ITIMER_REAL, most)
     try:
         yield
@@ -155,18 +155,18 @@ def log_norm(model: nn.Module, seed: int) -> float:
 
 
 def among_peers(depth: int, name: str, seeds: int) -> list[dict[str, Any]]:
-    """Return a row a method; the methods take turns, seed by seed, until they have spent their time or failed."""
-    found: dict[str, list[tuple[float, float]]] = {method: [] for method in METHODS}
+    """Return one row per method; methods take turns, seed by seed, until they run out of time or fail."""
+    samples: dict[str, list[tuple[float, float]]] = {method: [] for method in METHODS}
     first, failed = {}, {}
-    for seed in range(-1, seeds):  # -1: for the gains, and whatever else a first call does
+    for seed in range(-1, seeds):  # -1: a first call, which solves for gains and fills caches
         for method, init_ in METHODS.items():
-            if method in failed or (len(found[method]) >= 2 and sum(t for t, _ in found[method]) > ENOUGH):
+            if method in failed or (len(samples[method]) >= 2 and sum(t for t, _ in samples[method]) > ENOUGH):
                 continue
             model, generator = mlp(depth, WIDTH, ACTIVATIONS[name]), torch.Generator().manual_seed(seed + 1)
             try:
                 with limited(PATIENCE):
                     took = seconds(functools.partial(init_, model, generator, name))
-            except Exception as error:  # what a peer does not manage is its answer
+            except Exception as error:  # a failure of a peer is a result
                 if method == "init_":
                     raise
                 failed[method] = str(error) if isinstance(error, TimeoutError) else type(error).__name__
@@ -174,9 +174,9 @@ def among_peers(depth: int, name: str, seeds: int) -> list[dict[str, Any]]:
             if seed < 0:
                 first[method] = took
             if seed >= 0 or took > ENOUGH / 2:
-                found[method].append((took, log_norm(model, seed)))
+                samples[method].append((took, log_norm(model, seed)))
     rows = []
-    for method, pairs in found.items():
+    for method, pairs in samples.items():
         row = {"depth": depth, "activation": name, "method": method, "failed": failed.get(method)}
         if len(pairs) >= 2:
             times, ends = zip(*pairs, strict=True)
@@ -190,19 +190,19 @@ def measure(quick: bool) -> Answer:
     """Return both tables."""
     answer = Answer()
     heads = ("model", "init_, ms", "kaiming_normal_, ms", "ratio", "first call, ms")
-    table = Table("init_ beside kaiming_normal_", heads)
+    table = Table("init_ against kaiming_normal_", heads)
     answer.tables.append(table)
     for name in MODELS:
         row = beside_kaiming(name, 3 if quick else 21)
         answer.numbers.append(row)
         ours, theirs = (number(1e3 * row[key]["median"]) for key in ("init_", "kaiming_normal_"))
         table.add(name, ours, theirs, Spread(**row["ratio"]), number(1e3 * row["first"]))
-    heads = ("depth", "activation", "method", "seconds a net", "first call, s", "log-norm: mean", "sd", "seeds")
-    table = Table(f"init_ among its peers: MLPs of width {WIDTH}, final log-norm of the gradient", heads)
+    heads = ("depth", "activation", "method", "seconds per network", "first call, s", "log-norm: mean", "sd", "seeds")
+    table = Table(f"init_ and its peers: MLPs of width {WIDTH}, final log-norm of the gradient", heads)
     answer.tables.append(table)
     for depth, seeds in DEPTHS.items():
         for name in ACTIVATIONS:
-            if name == "gelu" and depth > 20:  # unsteady: no gain holds it
+            if name == "gelu" and depth > 20:  # unsteady: no gain serves it
                 continue
             for row in among_peers(depth, name, 2 if quick else seeds):
                 answer.numbers.append(row)
@@ -214,8 +214,8 @@ def measure(quick: bool) -> Answer:
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     if "mean" not in row:
         return (row["failed"], *[""] * 4)
-    told = (str(Spread(**row["seconds"])), number(row["first"]))
-    return (*told, f"{row['mean']:+.2f}", f"{row['sd']:.2f}", str(row["seeds"]))
+    times = (str(Spread(**row["seconds"])), number(row["first"]))
+    return (*times, f"{row['mean']:+.2f}", f"{row['sd']:.2f}", str(row["seeds"]))
 
 
 def _aims(answer: Answer) -> None:
@@ -224,12 +224,14 @@ def _aims(answer: Answer) -> None:
             ratio = row["ratio"]["median"]
             answer.aim(f"init_ at most 1.2 times kaiming_normal_, {row['model']}", number(ratio), ratio <= 1.2)
     rows = {(row["depth"], row["activation"], row["method"]): row for row in answer.numbers if "mean" in row}
-    times = [
+    speedups = [
         rows[200, name, "LSUV"]["seconds"]["median"] / rows[200, name, "init_"]["seconds"]["median"]
         for name in ACTIVATIONS
         if (200, name, "LSUV") in rows
     ]
-    answer.aim("init_ at least 100 times as fast as LSUV at D=200", f"{number(min(times))} or more", min(times) >= 100)
+    answer.aim(
+        "init_ at least 100 times as fast as LSUV at D=200", f"{number(min(speedups))} or more", min(speedups) >= 100
+    )
     for depth in DEPTHS:
         for name in ("tanh", "elu", "selu"):
             ours = rows[depth, name, "init_"]

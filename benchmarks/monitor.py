@@ -1,4 +1,4 @@
-"""What a Monitor costs while training: the same steps with one and without, taken in turns in one run."""
+"""The cost of a Monitor during training: the same steps with and without one, timed in turns in one run."""
 
 import numpy as np
 from setting import Answer, Spread, Table, main, number
@@ -9,15 +9,15 @@ from gradwalk.torch.probe import probe
 
 
 def measure(quick: bool) -> Answer:
-    """Check the record, then time it."""
+    """Compare the records with `probe`, then time them."""
     model, x = network(), inputs()
     walk = probe(model, x, loss)
     with Monitor(model, 1) as monitor:
         training(model, x, 1, monitor)
-    assert np.allclose(monitor.records[0].log_norm, walk.log_norm, atol=1e-4), "the monitor records something else"
+    assert np.allclose(monitor.records[0].log_norm, walk.log_norm, atol=1e-4), "the record differs from the probe"
 
     training(model, x, 20)
-    table = Table(f"Monitor, {DEPTH} x {WIDTH}, batch {BATCH}", ("recorded", "step with it / without"))
+    table = Table(f"Monitor, {DEPTH} x {WIDTH}, batch {BATCH}", ("recorded", "step with / without"))
     answer = Answer([table])
     for every, steps in ((100, 100), (1, 10)):
         ratios = []

@@ -1,4 +1,4 @@
-"""What `probe` costs: one call against one step of training of the same net on the same batch, taken in turns."""
+"""The cost of `probe`: one call against one training step of the same network on the same batch, timed in turns."""
 
 import numpy as np
 import torch
@@ -9,7 +9,7 @@ from gradwalk.torch import probe
 
 
 def check() -> None:
-    """Compare the final log-norm with that of the gradients that autograd gives at the first and the last layer."""
+    """Compare the final log-norm with that of autograd's gradients at the first and the last layer."""
     model, x = network(), inputs()
     deltas = {}
     for place in (0, len(model) - 1):
@@ -20,14 +20,14 @@ def check() -> None:
 
 
 def measure(quick: bool) -> Answer:
-    """Return how many steps a probe costs."""
+    """Return the cost of a probe in training steps."""
     check()
     model, x = network(), inputs()
     training(model, x, 10)
     pairs = [(seconds(lambda: probe(model, x, loss)), training(model, x, 1)) for _ in range(3 if quick else 31)]
     ours, theirs = (Spread.of(side) for side in zip(*pairs, strict=True))
     ratio = Spread.of([our / their for our, their in pairs])
-    table = Table("probe against one step of training", ("net", "probe, ms", "step, ms", "ratio"))
+    table = Table("probe against one training step", ("net", "probe, ms", "step, ms", "ratio"))
     table.add(f"{DEPTH} x {WIDTH}, batch {BATCH}", number(1e3 * ours.median), number(1e3 * theirs.median), ratio)
     return Answer([table], [], [{"probe": vars(ours), "step": vars(theirs), "ratio": vars(ratio)}])
 

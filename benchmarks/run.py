@@ -1,4 +1,4 @@
-"""Run the benchmarks, each as a process of its own, and write what they find to benchmarks.json and benchmarks.md."""
+"""Run the benchmarks, each in its own process, and write the results to benchmarks.json and benchmarks.md."""
 
 import argparse
 import datetime
@@ -19,36 +19,36 @@ NOT_VERSIONS = {"date", "command", "commit", "clean", "quick", "cores", "process
 
 
 def git(*arguments: str) -> str:
-    """Return what git says of the repository, nothing where there is none."""
-    asked = subprocess.run(["git", "-C", str(HERE), *arguments], capture_output=True, text=True, check=False)
-    return asked.stdout.strip()
+    """Return the output of a git command in this repository, or nothing where there is none."""
+    result = subprocess.run(["git", "-C", str(HERE), *arguments], capture_output=True, text=True, check=False)
+    return result.stdout.strip()
 
 
 def made(quick: bool, out: Path) -> dict[str, Any]:
-    """Return when, where and from what the answers come; the results themselves do not make a tree unclean."""
+    """Return date, command, commit and machine; changes to the result files themselves do not count as unclean."""
     changed = [line[3:] for line in git("status", "--porcelain").splitlines()]
-    mine = {f"results/{out.name}{ending}" for ending in (".json", ".md")}
+    own = {f"results/{out.name}{ending}" for ending in (".json", ".md")}
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "command": shlex.join(["python", "benchmarks/run.py", *sys.argv[1:]]),
         "commit": git("rev-parse", "HEAD"),
-        "clean": not [each for each in changed if each not in mine],
+        "clean": not [path for path in changed if path not in own],
         "quick": quick,
         **setting(),
     }
 
 
-def answer(name: str, quick: bool) -> dict[str, Any]:
-    """Return what a benchmark finds, with the seconds that it took; what it prints goes on to whoever watches."""
+def run(name: str, quick: bool) -> dict[str, Any]:
+    """Run one benchmark, whose output is passed through, and return its answer with the seconds that it took."""
     print(f"\n== {name}", flush=True)
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "answer.json"
         command = [sys.executable, str(HERE / f"{name}.py"), "--json", str(file), *["--quick"] * quick]
         code = subprocess.run(command, check=False).returncode
-        found: dict[str, Any] = json.loads(file.read_text()) if code == 0 else {"failed": f"ended with code {code}"}
-    found.pop("setting", None)
-    return found | {"seconds": round(time.monotonic() - start)}
+        answer: dict[str, Any] = json.loads(file.read_text()) if code == 0 else {"failed": f"ended with code {code}"}
+    answer.pop("setting", None)
+    return answer | {"seconds": round(time.monotonic() - start)}
 
 
 def page(facts: dict[str, Any], answers: dict[str, dict[str, Any]]) -> str:
@@ -58,52 +58,57 @@ def page(facts: dict[str, Any], answers: dict[str, dict[str, Any]]) -> str:
         "# Benchmarks",
         "",
         f"`{facts['command']}`, {facts['date']}, at commit {facts['commit'][:12] or 'unknown'} "
-        f"({'clean tree' if facts['clean'] else 'with changes that are not committed'}); "
-        f"{sum(each['seconds'] for each in answers.values())} s.",
+        f"({'clean tree' if facts['clean'] else 'with uncommitted changes'}); "
+        f"{sum(answer['seconds'] for answer in answers.values())} s.",
         f"Machine: {facts['cores']} cores, {facts['processor']}. Versions: {versions}.",
         "",
-        "Both sides of each ratio are timed in one run, in turns, their answers compared first. A ratio or rate is the",
-        "median over the rounds, with the least and the greatest round behind it. What a benchmark does is told at the",
-        "top of its file in `benchmarks/`; all numbers are in the JSON file beside this page.",
+        "Both sides of each ratio are timed in turns in the same run, after their answers have been compared. A ratio",
+        "or rate is the median over the rounds, followed by the lowest and the highest. The head of each file in",
+        "`benchmarks/` describes what it measures; all numbers are in the JSON file beside this page.",
     ]
     if facts["quick"]:
-        lines += ["", "**Quick: the fewest rounds, to see that it runs; not to be quoted.**"]
-    targets = [each for found in answers.values() for each in found.get("targets", [])]
+        lines += ["", "**Quick: the fewest rounds, to check that everything runs; do not quote these numbers.**"]
+    targets = [target for answer in answers.values() for target in answer.get("targets", [])]
     if targets:
-        rows = [(each["claim"], each["found"], "yes" if each["holds"] else "**no**") for each in targets]
-        lines += ["", "## Targets", *markdown(("target", "found", "holds"), rows)]
-    for name, found in answers.items():
+        rows = [(target["claim"], target["found"], "yes" if target["holds"] else "**no**") for target in targets]
+        lines += ["", "## Targets", *markdown(("target", "measured", "holds"), rows)]
+    for name, answer in answers.items():
         lines += ["", f"## {name}.py"]
-        if "failed" in found:
-            lines += ["", f"It {found['failed']}."]
-        for table in found.get("tables", []):
+        if "failed" in answer:
+            lines += ["", f"It {answer['failed']}."]
+        for table in answer.get("tables", []):
             lines += ["", f"{table['title']}:", *markdown(table["head"], table["rows"])]
     return "\n".join(lines) + "\n"
 
 
 def markdown(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    """Return a table of Markdown, after an empty line."""
+    """Return the lines of a Markdown table, after an empty line."""
     lines = ([cell.replace("|", r"\|") for cell in row] for row in (head, ["---"] * len(head), *rows))
     return ["", *(f"| {' | '.join(cells)} |" for cells in lines)]
 
 
 def main() -> None:
-    """Run what is asked for, and write it down."""
+    """Run the chosen benchmarks and write the results."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="the fewest rounds: to see that they run")
+    parser.add_argument("--quick", action="store_true", help="the fewest rounds, to check that they run")
     parser.add_argument(
-        "--only", choices=NAMES, nargs="+", default=NAMES, metavar="NAME", help="of: " + ", ".join(NAMES)
+        "--only",
+        choices=NAMES,
+        nargs="+",
+        default=NAMES,
+        metavar="NAME",
+        help=f"default: all of {', '.join(NAMES)}",
     )
-    parser.add_argument("--out", type=Path, default=HERE.parent / "results" / "benchmarks", help="file, without ending")
+    parser.add_argument("--out", type=Path, default=HERE.parent / "results" / "benchmarks", help="path without suffix")
     options = parser.parse_args()
     facts = made(options.quick, options.out)
-    answers = {name: answer(name, options.quick) for name in options.only}
+    answers = {name: run(name, options.quick) for name in options.only}
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.with_suffix(".json").write_text(json.dumps({"made": facts, "answers": answers}, indent=1) + "\n")
     options.out.with_suffix(".md").write_text(page(facts, answers))
     print(f"\n{options.out.with_suffix('.md')}")
-    if any("failed" in found for found in answers.values()):
-        sys.exit("run: not every benchmark came to its end")
+    if any("failed" in answer for answer in answers.values()):
+        sys.exit("run: some benchmarks failed")
 
 
 if __name__ == "__main__":

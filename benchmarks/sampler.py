@@ -1,7 +1,7 @@
-"""How much faster the exact sampler is than drawing the network: both sides in one run, their answers compared first.
+"""The speed of the exact sampler against drawing the network: both sides in one run, after a comparison of results.
 
-The dense side is the better of two: `simulate(method="dense")`, in NumPy and double precision, and the same in torch
-and single precision with batched products on all cores, written here to be as fast as torch lets it be.
+The dense side is the faster of two: `simulate(method="dense")`, in NumPy with double precision, and an implementation
+in torch with single precision and batched products on all cores, optimised as far as torch allows.
 """
 
 import functools
@@ -15,8 +15,8 @@ from setting import Answer, Spread, Table, main, number, seconds
 from gradwalk.simulation import simulate
 
 DEPTH = 200
-FEW = {30: 200, 100: 64, 300: 16, 1000: 2}  # width: walks of the dense sides a round
-WANTED = {100: 50, 1000: 400}  # width: times as fast as the better dense side
+FEW = {30: 200, 100: 64, 300: 16, 1000: 2}  # width: walks of the dense sides per round
+TARGETS = {100: 50, 1000: 400}  # width: speed-up over the faster dense side
 GAINS = {"relu": 1.4323, "tanh": 1.143}
 TORCH_F = {"relu": torch.relu, "tanh": torch.tanh}
 TORCH_SLOPE = {"relu": lambda a, h: (a > 0).to(a.dtype), "tanh": lambda a, h: 1 - h * h}
@@ -24,13 +24,13 @@ TORCH_SLOPE = {"relu": lambda a, h: (a > 0).to(a.dtype), "tanh": lambda a, h: 1 
 
 @functools.lru_cache(maxsize=1)
 def matrices_in_memory(width: int) -> torch.Tensor:
-    """Return room for the matrices of a block of networks, touched once so that no page is new to the clock."""
+    """Return memory for the matrices of a block of networks, touched once so that no page fault is timed."""
     block = max(1, int(64e6 // (4 * DEPTH * width * width)))
     return torch.zeros(DEPTH, block, width, width)
 
 
 def torch_dense(name: str, width: int, walks: int, seed: int) -> np.ndarray:
-    """Return the final log-norms of literal networks; matrices of as many walks as fit are kept in memory."""
+    """Return the final log-norms of literal networks, drawn in blocks whose matrices fit in memory."""
     gain, generator = GAINS[name] / math.sqrt(width), torch.Generator().manual_seed(seed)
     matrices = matrices_in_memory(width)
     block = matrices.shape[1]
@@ -54,7 +54,7 @@ def torch_dense(name: str, width: int, walks: int, seed: int) -> np.ndarray:
 
 
 def compare(name: str, width: int, rounds: int) -> dict[str, Any]:
-    """Return one row: seconds a walk of each side, taken in turns, and what the dense ones take over the exact one."""
+    """Return one row: seconds per walk of each side, timed in turns, and the ratio of the faster dense one to exact."""
     gain, many, few = GAINS[name], 4000 if width <= 100 else 1000, FEW[width]
 
     def exact(seed: int) -> np.ndarray:
@@ -77,35 +77,35 @@ def compare(name: str, width: int, rounds: int) -> dict[str, Any]:
             times[side].append(seconds(functools.partial(sample, seed)) / walks)
     better = [min(pair) for pair in zip(times["dense_numpy"], times["dense_torch"], strict=True)]
     ratio = Spread.of([dense / exact for dense, exact in zip(better, times["exact"], strict=True)])
-    told = {side: vars(Spread.of(each)) for side, each in times.items()}
-    return {"activation": name, "width": width, "depth": DEPTH, "ratio": vars(ratio), **told}
+    spreads = {side: vars(Spread.of(values)) for side, values in times.items()}
+    return {"activation": name, "width": width, "depth": DEPTH, "ratio": vars(ratio), **spreads}
 
 
 def growth(rows: list[dict[str, Any]], side: str) -> float:
-    """Return b of seconds ~ width^b, by least squares on logarithms."""
+    """Return the exponent b of seconds ~ width^b, by least squares on logarithms."""
     widths, times = [row["width"] for row in rows], [row[side]["median"] for row in rows]
     return float(np.polyfit(np.log(widths), np.log(times), 1)[0])
 
 
 def measure(quick: bool) -> Answer:
-    """Return the times of all sides at all widths, and how they grow."""
-    heads = ("activation", "width", "exact, us", "dense NumPy, us", "dense torch, us", "better dense one / exact")
-    table = Table(f"The exact sampler against the dense one, a walk of {DEPTH} layers", heads)
+    """Return the times of all sides at all widths, and how they scale."""
+    heads = ("activation", "width", "exact, us", "dense NumPy, us", "dense torch, us", "faster dense one / exact")
+    table = Table(f"The exact sampler against the dense one, per walk of {DEPTH} layers", heads)
     answer = Answer([table])
     for name in GAINS:
-        rows = [_told(compare(name, width, 1 if quick else 5 if width < 1000 else 3), table) for width in FEW]
+        rows = [_added(compare(name, width, 1 if quick else 5 if width < 1000 else 3), table) for width in FEW]
         answer.numbers += rows
         exponents = {side: growth(rows, side) for side in ("exact", "dense_numpy", "dense_torch")}
         answer.numbers.append({"activation": name, "growth": exponents})
-        table.add(name, "grows as", *(f"N^{each:.2f}" for each in exponents.values()), "")
-        for width, wanted in WANTED.items():
-            found = next(row["ratio"]["median"] for row in rows if row["width"] == width)
-            claim = f"exact sampler at least {wanted} times as fast at N={width}, {name}"
-            answer.aim(claim, number(found), found >= wanted)
+        table.add(name, "scales as", *(f"N^{exponent:.2f}" for exponent in exponents.values()), "")
+        for width, target in TARGETS.items():
+            ratio = next(row["ratio"]["median"] for row in rows if row["width"] == width)
+            claim = f"exact sampler at least {target} times as fast at N={width}, {name}"
+            answer.aim(claim, number(ratio), ratio >= target)
     return answer
 
 
-def _told(row: dict[str, Any], table: Table) -> dict[str, Any]:
+def _added(row: dict[str, Any], table: Table) -> dict[str, Any]:
     times = [number(1e6 * row[side]["median"]) for side in ("exact", "dense_numpy", "dense_torch")]
     table.add(row["activation"], row["width"], *times, Spread(**row["ratio"]))
     return row

@@ -1,4 +1,4 @@
-"""What all benchmarks share: the setting they were run in, medians with their spread, tables, targets, and `main`."""
+"""What all benchmarks share: the machine and versions, medians with their range, tables, targets, and `main`."""
 
 import argparse
 import json
@@ -13,24 +13,24 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-_TOLD = ("gradwalk", "numpy", "scipy", "torch", "jax", "lsuv", "anyinit")
+_PACKAGES = ("gradwalk", "numpy", "scipy", "torch", "jax", "lsuv", "anyinit")
 
 
 def setting() -> dict[str, str | int | None]:
-    """Return the versions of what is timed, the processor and the number of cores."""
-    found: dict[str, str | int | None] = {"python": platform.python_version(), "cores": os.cpu_count()}
-    found["processor"] = _processor()
-    for package in _TOLD:
+    """Return the versions of the packages that are timed, the processor and the number of cores."""
+    facts: dict[str, str | int | None] = {"python": platform.python_version(), "cores": os.cpu_count()}
+    facts["processor"] = _processor()
+    for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            facts[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return facts
 
 
 def _processor() -> str:
     lines = Path("/proc/cpuinfo").read_text().splitlines() if sys.platform == "linux" else []
-    names = [each.partition(":")[2].strip() for each in lines if each.startswith("model name")]
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()
 
 
@@ -43,7 +43,7 @@ def seconds(call: Callable[[], object]) -> float:
 
 @dataclass(frozen=True)
 class Spread:
-    """The median of some rounds, the least and the greatest of them, and how many there were."""
+    """The median, the lowest and the highest of some rounds, and the number of rounds."""
 
     median: float
     low: float
@@ -60,7 +60,7 @@ class Spread:
 
 
 def number(value: float) -> str:
-    """Return three digits, and no exponent where it can be done without.
+    """Return three significant digits, without an exponent where possible.
 
     >>> number(1234.5), number(0.01234), number(12.34)
     ('1,234', '0.0123', '12.3')
@@ -72,23 +72,23 @@ def number(value: float) -> str:
 
 @dataclass
 class Table:
-    """A table for people: rows of text under a head."""
+    """A table to print: rows of text below a header."""
 
     title: str
     head: tuple[str, ...]
     rows: list[tuple[str, ...]] = field(default_factory=list)
 
     def add(self, *cells: object) -> None:
-        """Add a row, and print it, since the next one may take a while."""
+        """Add a row and print it at once, since the next one may take a while."""
         if not self.rows:
             print(f"\n{self.title}\n" + " | ".join(self.head))
-        self.rows.append(tuple(str(each) for each in cells))
+        self.rows.append(tuple(str(cell) for cell in cells))
         print(" | ".join(self.rows[-1]), flush=True)
 
 
 @dataclass(frozen=True)
 class Target:
-    """Something that a benchmark must show, and whether it did."""
+    """A requirement that a benchmark checks, what it measured, and whether the requirement holds."""
 
     claim: str
     found: str
@@ -97,23 +97,23 @@ class Target:
 
 @dataclass
 class Answer:
-    """What a benchmark found: tables for people, targets, and all its numbers."""
+    """The results of a benchmark: tables to print, targets, and all numbers."""
 
     tables: list[Table] = field(default_factory=list)
     targets: list[Target] = field(default_factory=list)
     numbers: list[dict[str, Any]] = field(default_factory=list)
 
     def aim(self, claim: str, found: str, holds: bool) -> None:
-        """Note a target, and print it."""
+        """Record a target and print it."""
         self.targets.append(Target(claim, found, bool(holds)))
         print(f"{'holds' if holds else 'DOES NOT HOLD'}: {claim}: {found}", flush=True)
 
 
 def main(about: str | None, measure: Callable[[bool], Answer]) -> None:
-    """Run a benchmark from the command line: print what it finds, and write it as JSON where asked."""
+    """Run a benchmark from the command line: print its results, and optionally write them as JSON."""
     parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("--quick", action="store_true", help="the fewest rounds: to see that it runs")
-    parser.add_argument("--json", type=Path, help="also write the answer there")
+    parser.add_argument("--quick", action="store_true", help="the fewest rounds, to check that it runs")
+    parser.add_argument("--json", type=Path, help="also write the results to this file")
     options = parser.parse_args()
     print(", ".join(f"{key} {value}" for key, value in setting().items()))
     answer = asdict(measure(options.quick))

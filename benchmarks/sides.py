@@ -1,7 +1,7 @@
-"""The ways to train several networks of one kind that benchmarks/stack.py compares, each with the same work a step.
+"""The ways to train several networks of one shape that benchmarks/stack.py compares, each with the same work per step.
 
-A step: a minibatch of 100, tanh, mean cross entropy, the gradient of each network shortened to its clipping norm,
-plain gradient descent with a learning rate a layer.
+A step: a minibatch of 100, tanh, mean cross entropy, the gradient of each network clipped to a norm, plain gradient
+descent with one learning rate per layer.
 """
 
 import os
@@ -39,7 +39,7 @@ def examples() -> Dataset:
 def runs(depth: int, width: int, count: int) -> list[Run]:
     """Return runs that differ in their seed.
 
-    The gain is 1: above it the last bits of two ways to compute tanh grow over 1000 layers, and answers part.
+    The gain is 1: at a larger gain the rounding differences between two implementations of tanh grow over 1000 layers.
     """
     return [
         Run(depth=depth, width=width, gain=1.0, seed=seed, rate_in=1e-3, rate_out=1e-2, epochs=1000)
@@ -48,7 +48,7 @@ def runs(depth: int, width: int, count: int) -> list[Run]:
 
 
 def model_of(run: Run, data: Dataset) -> nn.Sequential:
-    """Return the network that a run begins with."""
+    """Return the initial network of a run."""
     weights, biases = zip(*run.initial_layers(data), strict=True)
     return sequential(weights, biases, run.architecture(data).activations)
 
@@ -60,19 +60,19 @@ class Side(ABC):
 
     @abstractmethod
     def step(self, rows: Rows) -> Rows:
-        """Take a step with all networks, and return their losses before it."""
+        """Take one step with all networks, and return their losses before it."""
 
     def steps(self, batches: Sequence[Rows]) -> None:
-        """Take a step on each minibatch: what is timed."""
+        """Take one step per minibatch; this is what is timed."""
         for rows in batches:
             self.step(rows)
 
 
 class Stack(Side):
-    """What `gradwalk.train` does: a part of the networks in a thread a core."""
+    """What `gradwalk.train` does: one thread per core, each with a part of the networks."""
 
     def __init__(self, members: Sequence[Run], data: Dataset) -> None:
-        self.held = ExitStack()  # for as long as the side lives, as in `train`
+        self.held = ExitStack()  # until the process ends, as in `train`
         self.held.enter_context(products.threads(1))
         self.networks = len(members)
         self.workers = []
@@ -82,7 +82,7 @@ class Stack(Side):
             self.workers[-1].build()
 
     def step(self, rows: Rows) -> Rows:
-        """Take a step with one worker after the other."""
+        """Take one step, one worker after the other."""
         losses = np.empty(self.networks)
         for core, worker in enumerate(self.workers):
             with torch.no_grad():
@@ -91,7 +91,7 @@ class Stack(Side):
         return losses
 
     def steps(self, batches: Sequence[Rows]) -> None:
-        """Take steps with all workers side by side."""
+        """Take the steps with all workers in parallel."""
 
         def job(worker: Worker) -> Callable[[], None]:
             def train() -> None:
@@ -102,22 +102,22 @@ class Stack(Side):
 
             return train
 
-        side_by_side([job(worker) for worker in self.workers])
+        in_parallel([job(worker) for worker in self.workers])
 
 
-def side_by_side(work: Sequence[Callable[[], None]]) -> None:
-    """Do these jobs, each in a thread of its own, and wait for all."""
-    threads = [threading.Thread(target=each) for each in work]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+def in_parallel(jobs: Sequence[Callable[[], None]]) -> None:
+    """Run each job in its own thread, and wait for all of them."""
+    threads = [threading.Thread(target=job) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 class Loop(Side):
     """The loop that a user of torch would write, for one network after the other: nn.Sequential, SGD, clip_grad_norm_.
 
-    The networks are alike, so one of them is enough.
+    All networks cost the same, so one of them is enough.
     """
 
     networks = 1
@@ -126,8 +126,8 @@ class Loop(Side):
         torch.set_num_threads(threads)
         run = members[0]
         self.model = model_of(run, data)
-        linears = [each for each in self.model if isinstance(each, nn.Linear)]
-        groups = [{"params": each.parameters(), "lr": rate} for each, rate in zip(linears, run.rates(), strict=True)]
+        linears = [layer for layer in self.model if isinstance(layer, nn.Linear)]
+        groups = [{"params": layer.parameters(), "lr": rate} for layer, rate in zip(linears, run.rates(), strict=True)]
         self.optimizer, self.clip = torch.optim.SGD(groups, lr=0.0), run.clip
         self.x, self.y = torch.tensor(data.train.frames), torch.tensor(data.train.labels)
 
@@ -146,19 +146,22 @@ class Loop(Side):
 
 
 class Compiled(Loop):
-    """The loop with loss, and so the gradient, under torch.compile; clipping and SGD are torch's own."""
+    """The loop with the loss, and so the gradient, under torch.compile; clipping and SGD as in torch."""
 
     def __init__(self, members: Sequence[Run], data: Dataset) -> None:
         from torch._inductor import config
 
         warnings.filterwarnings("ignore", "dynamo_pgo force disabled")
-        config.compile_threads, config.force_disable_caches = 1, True  # no helpers left behind, no earlier run's work
+        config.compile_threads, config.force_disable_caches = (
+            1,
+            True,
+        )  # no helper processes, no cache
         super().__init__(members, data)
         self.loss = torch.compile(super().loss)  # type: ignore[method-assign]
 
 
 class Vmapped(Side):
-    """torch.func: parameters stacked, grad and vmap over a functional call, all cores to each operation."""
+    """torch.func: stacked parameters, grad and vmap over a functional call, all cores for each operation."""
 
     def __init__(self, members: Sequence[Run], data: Dataset) -> None:
         torch.set_num_threads(CORES)
@@ -168,7 +171,9 @@ class Vmapped(Side):
         rates = iter(members[0].rates())
         self.rates = {
             f"{place}.{kind}": -float(rate)
-            for place, rate in ((place, next(rates)) for place, each in enumerate(skeleton) if list(each.parameters()))
+            for place, rate in (
+                (place, next(rates)) for place, layer in enumerate(skeleton) if list(layer.parameters())
+            )
             for kind in ("weight", "bias")
         }
         self.x, self.y = torch.tensor(data.train.frames), torch.tensor(data.train.labels)
@@ -182,10 +187,11 @@ class Vmapped(Side):
         """Take a step."""
         with torch.no_grad():
             gradients, losses = self.gradient(self.parameters, self.x[rows], self.y[rows])
-            norms = [torch.linalg.vector_norm(each.flatten(1), dim=1) for each in gradients.values()]
-            shorten = (self.clip / torch.linalg.vector_norm(torch.stack(norms), dim=0)).clamp_max(1.0)
-            for name, each in gradients.items():
-                self.parameters[name].addcmul_(each, (shorten * self.rates[name]).view(-1, *[1] * (each.ndim - 1)))
+            norms = [torch.linalg.vector_norm(gradient.flatten(1), dim=1) for gradient in gradients.values()]
+            factor = (self.clip / torch.linalg.vector_norm(torch.stack(norms), dim=0)).clamp_max(1.0)
+            for name, gradient in gradients.items():
+                shape = -1, *[1] * (gradient.ndim - 1)
+                self.parameters[name].addcmul_(gradient, (factor * self.rates[name]).view(shape))
         return losses.numpy()
 
 
@@ -208,8 +214,8 @@ class Jax(Side):
                 (weights[-1], np.zeros(widths[-1], np.float32)),
             )
 
-        self.parameters = jax.tree.map(lambda *each: jnp.stack(each), *[layers(run) for run in members])
-        scale = tuple(jnp.asarray(each, jnp.float32) for each in (rates[0], rates[1:-1], rates[-1]))
+        self.parameters = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[layers(run) for run in members])
+        scale = tuple(jnp.asarray(part, jnp.float32) for part in (rates[0], rates[1:-1], rates[-1]))
 
         def loss(parameters: Any, x: Any, y: Any) -> Any:
             (first, first_bias), hidden, (last, last_bias) = parameters
@@ -220,10 +226,10 @@ class Jax(Side):
 
         def step(parameters: Any, x: Any, y: Any) -> Any:
             value, gradients = jax.value_and_grad(loss)(parameters, x, y)
-            norm = jnp.sqrt(sum(jnp.vdot(each, each) for each in jax.tree.leaves(gradients)))
-            shorten = jnp.minimum(1.0, clip / norm)
+            norm = jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(gradients)))
+            factor = jnp.minimum(1.0, clip / norm)
             moved = [
-                tuple(p - jnp.reshape(rate * shorten, rate.shape + (1,) * (p.ndim - rate.ndim)) * g for p, g in pairs)
+                tuple(p - jnp.reshape(rate * factor, rate.shape + (1,) * (p.ndim - rate.ndim)) * g for p, g in pairs)
                 for rate, pairs in zip(scale, map(zip, parameters, gradients), strict=True)
             ]
             return tuple(moved), value
@@ -238,7 +244,7 @@ class Jax(Side):
 
 
 class Peak(Side):
-    """No training: as many of the three batched products of a hidden layer as take the operations of a step."""
+    """No training: the three batched products of a hidden layer, repeated up to the operations of one step."""
 
     def __init__(self, members: Sequence[Run], data: Dataset) -> None:
         torch.set_num_threads(1)
@@ -247,16 +253,15 @@ class Peak(Side):
         widths = members[0].architecture(data).widths
         products = [a * b for a, b in pairwise(widths)]
         self.width = widths[1]
-        self.layers = round(
-            (3 * sum(products) - products[0]) / (3 * self.width**2)
-        )  # nothing goes back below the first
+        # no gradient is propagated below the first layer
+        self.layers = round((3 * sum(products) - products[0]) / (3 * self.width**2))
 
     def step(self, rows: Rows) -> Rows:
-        """Have no answer."""
+        """Return no losses."""
         return np.zeros(0)
 
     def steps(self, batches: Sequence[Rows]) -> None:
-        """Multiply, a thread a core."""
+        """Multiply, with one thread per core."""
 
         def job(networks: int) -> Callable[[], None]:
             h, w = torch.zeros(networks, BATCH, self.width), torch.zeros(networks, self.width, self.width)
@@ -270,4 +275,4 @@ class Peak(Side):
 
             return multiply
 
-        side_by_side([job(networks) for networks in self.parts])
+        in_parallel([job(networks) for networks in self.parts])

@@ -1,8 +1,8 @@
-"""Stacked training against what else a user could do, as network-steps a second and as share of the products' peak.
+"""Stacked training against its alternatives, in network-steps per second and relative to the peak of matrix products.
 
-Every side lives in a process of its own (see `sides`), and the stack takes turns with one other side after the other,
-round by round; the losses of the first two steps are compared before anything is timed. Where a side can be run in two
-ways (the loop on one thread or on all, JAX with all networks or one), the one with the better median counts.
+Every side runs in its own process (see `sides`). The stack takes turns with one other side at a time, round by round;
+the losses of the first two steps are compared before anything is timed. Where a side can be run in two ways (the loop
+on one thread or on all, JAX with all networks or one), the one with the better median counts.
 """
 
 import math
@@ -21,11 +21,11 @@ from gradwalk.sweep.session import _entry
 from gradwalk.sweep.stacks import Job, networks
 
 SHAPES = ((512, 88), (128, 177), (32, 356), (4, 1229), (1000, 249))  # depth, width
-ROOM = 3.5e9  # bytes a stack may have
-PATIENCE = 60.0  # seconds a side may take until it is ready, with what it compiles
-PAIR = 30.0  # seconds after which no other round begins, if there were two
+ROOM = 3.5e9  # bytes available to a stack
+PATIENCE = 60.0  # seconds that a side may take to start, including compilation
+PAIR = 30.0  # seconds after which no further round begins, after at least two
 BATCHES = [np.arange(sides.BATCH) + sides.BATCH * place for place in range(10)]
-# Each side: ways to run it, each way some processes side by side, each process a class, its options, all networks or 1.
+# Per side: ways to run it, each a list of parallel processes: class, options, and whether it has all networks or 1.
 ALONE = {"threads": 1}
 SIDES: dict[str, list[list[tuple[str, dict[str, int], bool]]]] = {
     "peak": [[("Peak", {}, True)]],
@@ -35,11 +35,11 @@ SIDES: dict[str, list[list[tuple[str, dict[str, int], bool]]]] = {
     "compile": [[("Compiled", {}, False)]],
     "JAX": [[("Jax", {}, True)], [("Jax", {}, False)]],
 }
-WANTED = {(512, 88): (3.0, 1.7), (128, 177): (2.0, 1.2), (32, 356): (1.3, 1.1)}  # over the loop, over processes
+TARGETS = {(512, 88): (3.0, 1.7), (128, 177): (2.0, 1.2), (32, 356): (1.3, 1.1)}  # over the loop, over processes
 
 
 def _serve(pipe: Any, kind: str, options: dict[str, int], shape: tuple[int, int], count: int) -> None:
-    """Build a side, tell its losses and the seconds of a step, then take steps as told."""
+    """Build a side, send its losses and the seconds per step, then take steps on request."""
     side: sides.Side = getattr(sides, kind)(sides.runs(*shape, count), sides.examples(), **options)
     losses = [side.step(rows)[:1] for rows in BATCHES[:2]]
     start = time.perf_counter()
@@ -51,7 +51,7 @@ def _serve(pipe: Any, kind: str, options: dict[str, int], shape: tuple[int, int]
 
 
 class Team:
-    """Processes that do the same work side by side, and wait to be told."""
+    """Processes that do the same work in parallel, on request."""
 
     def __init__(self, members: Sequence[tuple[str, dict[str, int], bool]], shape: tuple[int, int], count: int) -> None:
         context = multiprocessing.get_context("spawn")
@@ -65,7 +65,7 @@ class Team:
             theirs.close()
 
     def ready(self, until: float) -> bool:
-        """Wait for all of them, and learn their losses and how long a step takes; False where it takes too long."""
+        """Wait for all processes and receive their losses and seconds per step; return False if that takes too long."""
         for pipe in self.pipes:
             if not pipe.poll(max(0.0, until - time.monotonic())):
                 return False
@@ -74,7 +74,7 @@ class Team:
         return True
 
     def rate(self, length: float) -> float:
-        """Return network-steps a second over about so many seconds."""
+        """Return network-steps per second, measured over about `length` seconds."""
         steps = max(1, round(length / self.seconds))
         start = time.perf_counter()
         for pipe in self.pipes:
@@ -84,7 +84,7 @@ class Team:
         return steps * self.networks / (time.perf_counter() - start)
 
     def close(self) -> None:
-        """End the processes; one that is still busy does not hear, and is killed."""
+        """End the processes; one that is still busy is killed."""
         for pipe, process in zip(self.pipes, self.processes, strict=True):
             pipe.send(0)
             process.join(3)
@@ -93,44 +93,44 @@ class Team:
 
 @contextmanager
 def ready(name: str, shape: tuple[int, int], count: int) -> Iterator[list[Team]]:
-    """Give the ways to run a side, one process or more each; none where they are not ready in time."""
-    able: list[Team] = []
+    """Yield the ways to run a side, without those that are not ready in time."""
+    teams: list[Team] = []
     try:
         for members in SIDES.get(name, [[("Stack", {}, True)]]):
             team = Team(members, shape, count)
             if team.ready(time.monotonic() + PATIENCE):
-                able.append(team)
+                teams.append(team)
             else:
                 team.close()
-        yield able
+        yield teams
     finally:
-        for team in able:
+        for team in teams:
             team.close()
 
 
 def stack_size(shape: tuple[int, int]) -> int:
-    """Return how many networks a sweep would put into a stack."""
+    """Return how many networks a sweep puts into one stack."""
     data, run = sides.examples(), sides.runs(*shape, 1)[0]
     return networks(Job((_entry(run, data),), data), sides.CORES, ROOM)
 
 
 def compare(stack: Team, others: list[Team], rounds: int, length: float) -> list[tuple[float, float]]:
-    """Return the rates of the stack and of that of the others which has the best median, round by round."""
+    """Return the rates of the stack and of the other team with the best median, round by round."""
     for other in others:
         for ours, theirs in zip(stack.losses, other.losses, strict=True):
             assert not len(theirs) or math.isclose(ours[0], theirs[0], rel_tol=1e-4), (ours, theirs)
-    found: list[list[float]] = []
+    rates: list[list[float]] = []
     start = time.monotonic()
-    while len(found) < 2 or (len(found) < rounds and time.monotonic() - start < PAIR):
-        found.append([each.rate(length) for each in (stack, *others)])
-    ours, *theirs = zip(*found, strict=True)
+    while len(rates) < 2 or (len(rates) < rounds and time.monotonic() - start < PAIR):
+        rates.append([team.rate(length) for team in (stack, *others)])
+    ours, *theirs = zip(*rates, strict=True)
     return list(zip(ours, max(theirs, key=statistics.median), strict=True))
 
 
 def measure(quick: bool) -> Answer:
     """Return rates and ratios of all sides at all shapes."""
-    heads = ("shape", "networks", "side", "its network-steps a second", "the stack's", "stack / side")
-    answer, table = Answer(), Table("Stacked training, network-steps a second", heads)
+    heads = ("shape", "networks", "side", "network-steps per second", "of the stack", "stack / side")
+    answer, table = Answer(), Table("Stacked training, network-steps per second", heads)
     answer.tables.append(table)
     for shape in SHAPES:
         count = stack_size(shape)
@@ -138,8 +138,8 @@ def measure(quick: bool) -> Answer:
             for name in SIDES:
                 row = _row(stack, name, shape, count, quick)
                 answer.numbers.append(row)
-                told = [Spread(**row[key]) if row[key] else "" for key in ("rate", "stack", "ratio")]
-                table.add(f"D={shape[0]} N={shape[1]}", count, name, told[0] or row["failed"], *told[1:])
+                cells = [Spread(**row[key]) if row[key] else "" for key in ("rate", "stack", "ratio")]
+                table.add(f"D={shape[0]} N={shape[1]}", count, name, cells[0] or row["failed"], *cells[1:])
         _aims(answer, shape)
     return answer
 
@@ -153,15 +153,15 @@ def _row(stack: Team, name: str, shape: tuple[int, int], count: int, quick: bool
         pairs = compare(stack, others, 2 if quick else 7, 0.3 if quick else 1.2)
     ours, theirs = zip(*pairs, strict=True)
     ratios = [our / their for our, their in pairs]
-    told = {"rate": Spread.of(theirs), "stack": Spread.of(ours), "ratio": Spread.of(ratios)}
-    return row | {key: vars(each) for key, each in told.items()}
+    spreads = {"rate": Spread.of(theirs), "stack": Spread.of(ours), "ratio": Spread.of(ratios)}
+    return row | {key: vars(spread) for key, spread in spreads.items()}
 
 
 def _aims(answer: Answer, shape: tuple[int, int]) -> None:
     ratios = {row["side"]: row["ratio"]["median"] for row in answer.numbers if row["shape"] == shape and row["ratio"]}
     where = f"D={shape[0]}, N={shape[1]}"
-    for side, wanted in zip(("loop", "processes"), WANTED.get(shape, ()), strict=False):
-        answer.aim(f"stack / {side} at {where} at least {wanted}", number(ratios[side]), ratios[side] >= wanted)
+    for side, target in zip(("loop", "processes"), TARGETS.get(shape, ()), strict=False):
+        answer.aim(f"stack / {side} at {where} at least {target}", number(ratios[side]), ratios[side] >= target)
     worst = min((side for side in ratios if side != "peak"), key=lambda side: ratios[side])
     answer.aim(f"stack not behind any alternative at {where}", f"{number(ratios[worst])} ({worst})", ratios[worst] >= 1)
 

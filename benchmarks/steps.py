@@ -1,4 +1,4 @@
-"""A deep tanh net and plain steps of training, for what is measured beside them."""
+"""A deep tanh network and plain training steps, against which other costs are measured."""
 
 import math
 
@@ -12,7 +12,7 @@ DEPTH, WIDTH, BATCH = 64, 100, 100
 
 
 def network() -> nn.Sequential:
-    """Return a tanh net with weights of gain 1.1 and no biases to begin with."""
+    """Return a tanh network with weights of gain 1.1 and zero biases."""
     draw, layers = torch.Generator().manual_seed(0), []
     for _ in range(DEPTH):
         layer = nn.Linear(WIDTH, WIDTH)
@@ -34,7 +34,7 @@ def loss(output: torch.Tensor) -> torch.Tensor:
 
 
 def training(model: nn.Module, x: torch.Tensor, steps: int, monitor: Monitor | None = None) -> float:
-    """Return the seconds of that many steps of SGD."""
+    """Return how many seconds that many steps of SGD take."""
     optimizer = torch.optim.SGD(model.parameters(), 1e-3)
 
     def train() -> None:

@@ -1,9 +1,9 @@
-"""What spec, store and scheduling add to a sweep of 200 short runs.
+"""The overhead of spec, store and scheduling in a sweep of 200 short runs.
 
-The other side trains the same runs in the same stacks with `gradwalk.train.train` alone, and keeps nothing. Both sides
-take turns in one run, and their numbers are compared first. The ratio of the two is what a user would see, with the
-noise of the machine in it. The share is counted from within, without that noise: all time of the sweep that is not
-spent inside `train`, plus the time spent there in listening to it. The data set is loaded beforehand.
+The other side trains the same runs in the same stacks with `gradwalk.train.train` alone, and stores nothing. Both sides
+take turns in one run, after their numbers have been compared. The ratio of their times is what a user sees, including
+the noise of the machine. The share is measured inside the sweep, without that noise: all its time outside `train`, plus
+the time that `train` spends in the sweep's event handlers. The data set is loaded beforehand.
 """
 
 import os
@@ -37,13 +37,13 @@ EVENTS = ("began", "stepped", "epoch_ended", "ended", "failed")
 
 
 class Clock:
-    """Adds up the seconds that are spent inside functions."""
+    """Accumulates the seconds spent inside functions."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
 
     def timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function, timed."""
+        """Return the function with its time added to the clock."""
 
         def run(*arguments: Any, **options: Any) -> Any:
             start = time.perf_counter()
@@ -96,14 +96,14 @@ def measure(quick: bool) -> Answer:
     spec, datasets = Spec.load(SPEC), Datasets()
     _, alone = direct(spec, datasets)
     _, _, kept = swept(SPEC, datasets)
-    assert untimed(alone) == untimed(kept), "the sweep has other numbers"
+    assert untimed(alone) == untimed(kept), "the numbers of the sweep differ"
     heads = ("train alone, s", "sweep, s", "sweep / train alone", "spec, store and scheduling, share of the sweep")
     answer = Answer([Table(f"A sweep of {len(alone)} short runs", heads)])
     for _ in range(1 if quick else 5):
         plain, _ = direct(spec, datasets)
         whole, added, _ = swept(SPEC, datasets)
         answer.numbers.append({"train": plain, "sweep": whole, "ratio": whole / plain, "share": added / whole})
-    spreads = {key: Spread.of([each[key] for each in answer.numbers]) for key in answer.numbers[0]}
+    spreads = {key: Spread.of([row[key] for row in answer.numbers]) for key in answer.numbers[0]}
     answer.tables[0].add(*spreads.values())
     share = spreads["share"].median
     answer.aim("spec, store and scheduling less than 2 % of a sweep", f"{100 * share:.2f} %", share < 0.02)
