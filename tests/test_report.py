@@ -65,6 +65,11 @@ def test_the_papers_own_scale_is_not_called_reduced() -> None:
     assert FIGURES["fig1"].reduction(walks()) == ""
 
 
+def test_other_data_are_not_counted_against_the_papers() -> None:
+    reduced = by_gain(**LITTLE | {"examples": 500})
+    assert FIGURES["fig3"].reduction(reduced) == "4 of 500 epochs"
+
+
 # The page
 
 

@@ -116,5 +116,5 @@ def test_the_targets_of_the_benchmarks_are_counted_right():
     (missed,) = [target for target in targets if not target["holds"]]
     said = section("Benchmarks")
     assert f"{len(targets) - 1} of its {len(targets)} targets hold" in said
-    assert f"{missed['found']} where less than 2 % was wanted" in said
+    assert f"{missed['found']} where less than 2 % was required" in said
     assert f"gives {again[0]['found']}" in said

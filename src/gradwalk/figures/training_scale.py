@@ -35,7 +35,7 @@ class TrainingScale:
     def reduction(self, paper: Mapping[str, Any]) -> str:
         """Return in words by how much this is smaller than the paper's spec; empty if it is not."""
         parts = []
-        all_examples = full_size(self.data)
+        all_examples = full_size(self.data) if self.data == paper["data"] else None
         if all_examples and self.examples < all_examples:
             parts.append(f"{self.examples:,.0f} of {all_examples:,.0f} examples")
         if self.epochs < paper["epochs"]:

@@ -97,7 +97,9 @@ def _errors(points: DataFrame, examples: float | None) -> Schedule:
 
 def _words(found: DeepSchedule | None) -> str:
     if found is None:
-        return f": no net of {VERY_DEEP} layers or more learned from Gaussian weights"
+        return (
+            f": from Gaussian weights, no net of {VERY_DEEP} layers or more reached half of a constant answer’s error"
+        )
     equal, unequal = (_short(error, found.errors.examples) for error in (found.errors.equal, found.errors.unequal))
     return f", D = {found.depth}: {equal} with equal rates, {unequal} with unequal"
 
