@@ -138,6 +138,7 @@ def _has_begun(folder):
         (("--depth", 1), "train: depth must be greater than or equal to 2, got depth=1"),
         (("--params", 10), "params must be at least"),
         (("--gain", "1.0,x"), "train: gain must be a valid number, unable to parse string as a number, got gain='x'"),
+        (("--gain", "1.0,"), "train: gain must be one value or comma-separated values, got gain='1.0,'"),
         (("--rate", 1, "--rate-in", 2), "train: rate sets rate_in and rate_out, and cannot be combined with rate_in"),
         (("--data", "cifar"), "there is no data set 'cifar'"),
         (("--activation", "rulu"), "did you mean 'relu'"),

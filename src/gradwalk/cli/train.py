@@ -105,14 +105,19 @@ def _spec(given: dict[str, Any]) -> "Spec":
     from gradwalk.sweep.spec import KEYS
 
     settings = {name: given[name] for name in given if name in KEYS and given[name] not in (None, False)}
-    return Spec.parse({name: _values(value) for name, value in settings.items()}, "train")
+    return Spec.parse({name: _values(name, value) for name, value in settings.items()}, "train")
 
 
-def _values(text: str | bool) -> list[Any]:
+def _values(name: str, text: str | bool) -> list[Any]:
     """Return the values of an option, which are separated by commas."""
     from gradwalk.sweep.spec import parse_value
 
-    return [text] if isinstance(text, bool) else [parse_value(part.strip()) for part in _BETWEEN_COMMAS.split(text)]
+    if isinstance(text, bool):
+        return [text]
+    try:
+        return [parse_value(part.strip()) for part in _BETWEEN_COMMAS.split(text)]
+    except ValueError:  # a list or a string of TOML that does not end, or nothing
+        raise ValueError(f"train: {name} must be one value or comma-separated values, got {name}={text!r}") from None
 
 
 def _command(given: dict[str, Any], options: Options) -> list[str]:

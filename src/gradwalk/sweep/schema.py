@@ -4,10 +4,14 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Literal, get_args
+
+Status = Literal["waiting", "running", "done", "diverged", "failed"]
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 VERSION = 1
 _APPLICATION = 0x67776B31  # distinguishes our files from other SQLite files
-_TABLES = """
+_TABLES = f"""
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY, began REAL, ended REAL, engine TEXT, device TEXT, host TEXT,
     pid INTEGER, machine TEXT, versions TEXT, spec TEXT
@@ -15,8 +19,7 @@ CREATE TABLE sessions (
 CREATE TABLE runs (
     id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE, settings TEXT NOT NULL,
     parameters INTEGER NOT NULL, train_examples INTEGER NOT NULL, test_examples INTEGER NOT NULL,
-    status TEXT NOT NULL DEFAULT 'waiting'
-        CHECK (status IN ('waiting', 'running', 'done', 'diverged', 'failed')),
+    status TEXT NOT NULL DEFAULT 'waiting' CHECK (status IN {STATUSES}),
     diverged INTEGER, error TEXT,
     starts INTEGER NOT NULL DEFAULT 0, ends INTEGER NOT NULL DEFAULT 0,
     session INTEGER REFERENCES sessions (id), host TEXT, began REAL, ended REAL, seconds REAL

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,10 @@ from gradwalk.sweep.engines import ENGINES
 from gradwalk.sweep.entry import Entry, resolve
 from gradwalk.sweep.interrupt import Interrupts
 from gradwalk.sweep.record import Recorder, Report
+from gradwalk.sweep.schema import STATUSES, Status
 from gradwalk.sweep.spec import Spec
 from gradwalk.sweep.status import best_result
-from gradwalk.sweep.store import STATUSES, Result, Status
+from gradwalk.sweep.store import Result
 from gradwalk.sweep.writer import Writer
 from gradwalk.train.checkpoint import checkpoint_path
 
@@ -35,7 +36,7 @@ class SweepSummary:
     """How a sweep ended: its runs in the order of the spec; `kept` of them had ended before. seconds: of this call."""
 
     folder: Path
-    results: list[Result]
+    results: list[Result] = field(repr=False)
     kept: int
     seconds: float
 

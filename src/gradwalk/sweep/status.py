@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradwalk.sweep.store import Result, Session, Status, Store
+from gradwalk.sweep.schema import Status
+from gradwalk.sweep.store import Result, Session, Store
 
 
 @dataclass(frozen=True)

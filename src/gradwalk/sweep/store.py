@@ -9,18 +9,15 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Self
 
 from gradwalk.sweep import lock
 from gradwalk.sweep.folder import STORE
-from gradwalk.sweep.schema import one_sentence, open_to_read
+from gradwalk.sweep.schema import STATUSES, Status, one_sentence, open_to_read
 from gradwalk.train import Epoch, Run
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-Status = Literal["waiting", "running", "done", "diverged", "failed"]
-STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 @dataclass(frozen=True)
