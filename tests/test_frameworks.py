@@ -28,13 +28,14 @@ DEPTH, WIDTH, NETS = 200, 100, 40
 class Torch:
     def __init__(self):
         self.torch = pytest.importorskip("torch", reason="torch is not installed")
-        self.init = pytest.importorskip("gradwalk.torch.init", reason="gradwalk.torch.init is not there")
 
     def draw(self, shape, seed, activation="linear", **options):
+        from gradwalk.torch import random_walk_
+
         *kernel, n_in, n_out = shape if len(shape) > 1 else (1, *shape)
         tensor = self.torch.empty((n_out, n_in, *kernel) if len(shape) > 1 else shape)
         generator = self.torch.Generator().manual_seed(seed)
-        values = self.init.random_walk_(tensor, activation, generator=generator, **options)
+        values = random_walk_(tensor, activation, generator=generator, **options)
         return np.moveaxis(values.numpy(), (0, 1), (-1, -2))
 
     def global_state(self):

@@ -1,32 +1,25 @@
-"""calibrate_: three factors make the measured walk flat, and a failure leaves the weights alone."""
+"""calibrate_: three factors make the measured walk flat, and a failure restores the weights."""
 
 import copy
-import itertools
 import math
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+from helpers.torch_models import scaled_mlp  # noqa: E402
 from torch import nn  # noqa: E402
 
 from gradwalk.torch.calibrate import calibrate_  # noqa: E402
 from gradwalk.torch.probe import probe  # noqa: E402
 
 
-def chain(act, gain, widths, seed=0):
-    draw, layers = torch.Generator().manual_seed(seed), []
-    for n_in, n_out in itertools.pairwise(widths):
-        layer = nn.Linear(n_in, n_out)
-        with torch.no_grad():
-            layer.weight.normal_(0, gain / math.sqrt(n_in), generator=draw)
-            layer.bias.zero_()
-        layers += [layer, act()]
-    return nn.Sequential(*layers[:-1])
+def chain(act, gain, widths):
+    return scaled_mlp(widths, act, gain)
 
 
 def pixels(count=64, width=60, seed=1):
-    """Return something like images: most pixels 0, the others skewed, neighbours alike; and labels."""
+    """Return inputs similar to images (most pixels 0, the others skewed, neighbours alike), and a loss on labels."""
     draw = torch.Generator().manual_seed(seed)
     smooth = nn.functional.avg_pool1d(torch.randn(count, 1, width + 4, generator=draw), 5, 1)[:, 0]
     x = 255 * smooth.clamp(min=0) ** 2
@@ -60,11 +53,11 @@ def test_the_factors_are_those_on_the_weights_and_biases_stay():
     old = copy.deepcopy(model)
     result = calibrate_(model, x, loss_fn)
     layers = [place for place, layer in enumerate(model) if isinstance(layer, nn.Linear)]
-    factors = [result.g_1, *[result.g] * (len(layers) - 2), result.g_D]
+    factors = [result.gain_in, *[result.gain] * (len(layers) - 2), result.gain_out]
     for place, factor in zip(layers, factors, strict=True):
         assert torch.allclose(model[place].weight, old[place].weight * factor, rtol=1e-5)
         assert torch.equal(model[place].bias, old[place].bias)
-    for name in ("g_1 =", "g =", "g_D =", "before", "after"):
+    for name in ("gain_in =", "gain =", "gain_out =", "before", "after"):
         assert name in str(result)
 
 
@@ -72,13 +65,13 @@ def test_a_net_that_is_flat_stays_so():
     model, (x, loss_fn) = chain(nn.Tanh, 1.3, WIDTHS), pixels()
     calibrate_(model, x, loss_fn)
     again = calibrate_(model, x, loss_fn)
-    assert [again.g_1, again.g, again.g_D] == pytest.approx([1, 1, 1], abs=0.01)
+    assert [again.gain_in, again.gain, again.gain_out] == pytest.approx([1, 1, 1], abs=0.01)
 
 
 def test_two_layers_have_nothing_between():
     model, (x, loss_fn) = chain(nn.Tanh, 3.0, [60, 30, 10]), pixels()
     result = calibrate_(model, x, loss_fn)
-    assert result.g == 1.0
+    assert result.gain == 1.0
     assert abs(result.after.log_norm[0]) <= 0.02
 
 
@@ -96,7 +89,7 @@ X, LOSS = pixels()
 @pytest.mark.parametrize(
     ("x", "loss_fn", "message"),
     [
-        (torch.ones(8, 60), LOSS, "inputs are constant"),
+        (torch.ones(8, 60), LOSS, "inputs must not be constant"),
         (X * math.nan, LOSS, "inputs must be finite"),
         (X, lambda y: y.detach().sum(), "the loss has no gradient"),
         (X, lambda y: (0 * y).sum(), "the gradient of the loss is zero"),

@@ -2,34 +2,23 @@
 
 import functools
 import math
+import re
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 import torch.nn.functional as F  # noqa: E402
+from helpers.torch_models import Wired  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn.utils import parametrize  # noqa: E402
 
 import gradwalk.torch as gwt  # noqa: E402
-from gradwalk.torch.counterparts import counterpart_of_function  # noqa: E402
-from gradwalk.torch.path import Path  # noqa: E402
-from gradwalk.torch.standin import comes_through  # noqa: E402
+from gradwalk.torch import Note  # noqa: E402
+from gradwalk.torch.standin import passes_through  # noqa: E402
+from gradwalk.torch.trace import Trace  # noqa: E402
 
 # What a layer reads.
-
-
-class Wired(nn.Module):
-    """A model from a function of its layers and the input."""
-
-    def __init__(self, wiring, **layers):
-        super().__init__()
-        self.wiring = wiring
-        for name, layer in layers.items():
-            self.add_module(name, layer)
-
-    def forward(self, x):
-        return self.wiring(self, x)
 
 
 def square():
@@ -41,7 +30,7 @@ def wired(wiring):
 
 
 def reads(model, **options):
-    return {layer.name: layer.activation.name for layer in gwt.find_layers(model, **options).found}
+    return {layer.name: layer.activation.name for layer in gwt.find_layers(model, **options).weight_layers}
 
 
 @pytest.mark.parametrize(
@@ -68,7 +57,7 @@ def reads(model, **options):
 )
 def test_an_activation_module_is_known_and_computes_what_its_counterpart_computes(module, name):
     model = nn.Sequential(nn.Linear(4, 4), module, nn.Linear(4, 4))
-    layer = gwt.find_layers(model).found[1]
+    layer = gwt.find_layers(model).weight_layers[1]
     assert layer.activation.name == name
     a = torch.linspace(-2, 2, 9, dtype=torch.float64)
     values = module.double().eval()(a[None])[0].detach().numpy()
@@ -98,11 +87,6 @@ def test_an_activation_function_is_known_traced_and_run(function, name, example)
     assert reads(model, example=example) == {"a": "linear", "b": name}
 
 
-def test_the_parameter_of_a_function_is_read_by_place_and_by_name():
-    for args, kwargs in [((None, 0.3), {}), ((None,), {"negative_slope": 0.3})]:
-        assert counterpart_of_function("leaky_relu", args, kwargs).name == "leaky_relu(0.3)"
-
-
 @pytest.mark.parametrize("example", [None, torch.ones(2, 6)], ids=["traced", "run"])
 def test_residual_connections_are_named_and_never_taken_for_exact(example):
     def wiring(m, x):
@@ -111,7 +95,7 @@ def test_residual_connections_are_named_and_never_taken_for_exact(example):
 
     report = gwt.init_(wired(wiring), example=example)
     assert [row.activation for row in report.rows] == ["linear", "relu", "relu"]
-    assert all("residual: outside the theory" in row.notes and row.drift is None for row in report.rows)
+    assert all(Note.RESIDUAL in row.notes and row.drift is None for row in report.rows)
     assert "residual: outside the theory" in str(report)
 
 
@@ -119,18 +103,18 @@ def test_residual_connections_are_named_and_never_taken_for_exact(example):
 def test_depth_is_counted_along_the_longest_path(example):
     model = wired(lambda m, x: m.c(m.b(torch.tanh(m.a(x))) + m.b(x)))
     layers = gwt.find_layers(model, example=example)
-    assert {layer.name: layer.position for layer in layers.found} == {"a": 1, "b": 2, "c": 3}
+    assert {layer.name: layer.position for layer in layers.weight_layers} == {"a": 1, "b": 2, "c": 3}
     assert layers.depth == 3
-    assert "called more than once: outside the theory" in layers.found[1].notes
+    assert Note.REPEATED in layers.weight_layers[1].notes
 
 
 def test_a_norm_is_left_alone_and_named_where_it_is_read():
     model = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 2))
     report = gwt.init_(model)
-    assert [row.notes for row in report.rows] == [(), ("norm: outside the theory",), ()]
+    assert [row.notes for row in report.rows] == [(), (Note.NORM,), ()]
     assert [row.drift for row in report.rows] == [0.0, None, 0.0]
     assert [row.exact for row in report.rows] == [True, False, False]
-    assert [(each.name, each.kind) for each in report.left] == [("1", "BatchNorm1d")]
+    assert [(each.name, each.kind) for each in report.left_alone] == [("1", "BatchNorm1d")]
 
 
 def test_what_is_left_alone_is_not_touched_and_has_its_reason():
@@ -156,7 +140,7 @@ def test_what_is_left_alone_is_not_touched_and_has_its_reason():
     before = {k: v.clone() for k, v in model.state_dict().items() if not k.startswith(("plain", "lazy"))}
     report = gwt.init_(model)
     assert [row.name for row in report.rows] == ["plain"]
-    why = {each.name: each.why for each in report.left}
+    why = {each.name: each.why for each in report.left_alone}
     for name, word in {
         "embedding": "lookup",
         "tied": "shared",
@@ -165,21 +149,21 @@ def test_what_is_left_alone_is_not_touched_and_has_its_reason():
         "normed": "parametrised",
         "shifted": "parametrised",
         "lazy": "lazy",
-        "unused": "not on the way",
+        "unused": "not on the path",
     }.items():
         assert word in why[name]
-        assert f"left alone: {name}" in str(report)
+        assert re.search(rf"left alone: .*\b{name}\b", str(report))
     for key, value in before.items():
         assert torch.equal(model.state_dict()[key], value), key
 
 
-def test_a_trace_that_took_the_wrong_way_is_noticed():
+def test_a_trace_that_took_the_wrong_path_is_noticed():
     def wiring(m, x):
         a = m.a(x)
         return m.b(torch.cat([a, a], 1) if isinstance(a, torch.Tensor) else a)
 
     model = Wired(wiring, a=square(), b=nn.Linear(12, 2))
-    with pytest.raises(ValueError, match=r"'b' reads 12 channels, and the trace says 6.*pass example="):
+    with pytest.raises(ValueError, match=r"'b' reads 12 channels, and the trace has 6.*pass example="):
         gwt.find_layers(model)
     assert reads(model, example=torch.ones(2, 6)) == {"a": "linear", "b": "linear"}
 
@@ -205,7 +189,7 @@ def branching(m, x):
 
 def test_a_model_that_cannot_be_traced_asks_for_an_example_or_an_activation():
     model = wired(branching)
-    with pytest.raises(ValueError, match=r"what 'a' reads is not known; pass example=.* or activation="):
+    with pytest.raises(ValueError, match=r"^init_: .* not known what 'a' reads; pass example=.* or activation="):
         gwt.init_(model)
     assert reads(model, example=torch.ones(2, 6)) == {"a": "linear", "b": "tanh"}
     assert reads(model, activation="tanh") == {"a": "linear", "b": "tanh", "c": "tanh"}
@@ -224,11 +208,11 @@ def test_a_model_that_cannot_be_traced_asks_for_an_example_or_an_activation():
 )
 @pytest.mark.parametrize("example", [None, torch.ones(2, 6)], ids=["traced", "run"])
 def test_a_layer_whose_input_is_not_known_is_named_and_takes_the_activation_given(wiring, example):
-    with pytest.raises(ValueError, match=r"find_layers: what 'c' reads is not known \(it reads .*pass activation="):
+    with pytest.raises(ValueError, match=r"^init_: what 'c' reads is not known \(it reads .*pass activation="):
         gwt.init_(wired(wiring), example=example)
     layers = gwt.find_layers(wired(wiring), "relu", example)
-    assert [layer.activation.name for layer in layers.found] == ["linear", "linear", "relu"]
-    assert "activation as given, not found" in layers.found[-1].notes
+    assert [layer.activation.name for layer in layers.weight_layers] == ["linear", "linear", "relu"]
+    assert Note.GIVEN in layers.weight_layers[-1].notes
 
 
 # The stand-in, and torch.fx where it cannot go.
@@ -263,24 +247,26 @@ HARD = {
 }
 
 
-def told(model):
-    """Return what find_layers says of a model without an example, or its error."""
+def layers_or_error(model):
+    """Return what find_layers returns for a model without an example, or its error message."""
     try:
         layers = gwt.find_layers(model)
     except ValueError as error:
         return str(error)
-    return [layer._replace(module=None) for layer in layers.found], layers.left
+    seen = layers.trace.order, layers.trace.merges, layers.trace.outputs
+    return [layer._replace(module=None) for layer in layers.weight_layers], layers.left_alone, seen
 
 
 @pytest.mark.parametrize("name", [*EASY, *HARD])
-def test_a_stand_in_says_what_torch_fx_says_and_stops_where_it_does_not_know(name, monkeypatch):
+def test_a_stand_in_shows_what_torch_fx_shows_and_stops_where_it_cannot_know(name, monkeypatch):
     model = Wired((EASY | HARD)[name], a=square(), b=square(), c=square(), d=nn.Linear(12, 6))
-    path = Path(model)
-    assert comes_through(path, model) == (name in EASY)
-    assert bool(path.readings) == (name in EASY)
-    quick = told(model)
-    monkeypatch.setattr("gradwalk.torch.trace.comes_through", lambda path, model: False)
-    assert quick == told(model)
+    trace = Trace(model)
+    trace.checks_channels = True
+    assert passes_through(trace) == (name in EASY)
+    assert bool(trace.readings) == bool(trace.order) == bool(trace.outputs) == (name in EASY)
+    quick = layers_or_error(model)
+    monkeypatch.setattr("gradwalk.torch.follow.passes_through", lambda trace: False)
+    assert quick == layers_or_error(model)
 
 
 def test_a_stand_in_is_given_for_every_argument():
@@ -293,9 +279,9 @@ def test_a_stand_in_is_given_for_every_argument():
             return self.b(self.a(x))
 
     two, named = Two(None, a=square(), b=square()), Named(None, a=square(), b=square())
-    assert comes_through(Path(two), two)
+    assert passes_through(Trace(two))
     assert reads(two) == {"a": "linear", "b": "relu"}
-    assert not comes_through(Path(named), named)
+    assert not passes_through(Trace(named))
 
 
 @pytest.mark.parametrize("name", ["loop", "branch"])
@@ -304,14 +290,14 @@ def test_a_stand_in_leaves_the_modules_as_they_were_and_runs_no_hook_of_a_layer(
     model.a.register_forward_hook(lambda *_: pytest.fail("the hook ran"))
     model.b._compiled_call_impl = lambda *_: pytest.fail("what compile() made ran")
     before = [dict(vars(module)) for module in model.modules()]
-    comes_through(Path(model), model)
+    passes_through(Trace(model))
     after = [dict(vars(module)) for module in model.modules()]
     assert all(old.keys() == new.keys() for old, new in zip(before, after, strict=True))
     assert all(old[key] is new[key] for old, new in zip(before, after, strict=True) for key in old)
 
 
-def test_an_example_that_does_not_fit_is_told_in_one_sentence():
-    with pytest.raises(ValueError, match=r"^[^\n]*does not run on the example[^\n]*$"):
+def test_an_example_that_does_not_fit_is_refused_in_one_sentence():
+    with pytest.raises(ValueError, match=r"^init_: the model does not run on the example[^\n]*$"):
         gwt.init_(wired(branching), example=torch.ones(2, 7))
 
 

@@ -1,7 +1,7 @@
 """init_ on models that others wrote, taken as they are: rtdl, transformers, x-transformers and MONAI, without weights.
 
-Their attention, norms and residual connections are outside the theory: the report must say so, and the layers that it
-does initialise must have the fan-in and the activation that the model's own code shows.
+Their attention, norms and residual connections are outside the theory: the report must mark them, and the layers that
+are initialised must have the fan-in and the activation that the model's own code shows.
 """
 
 import math
@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import gradwalk as gw  # noqa: E402
 import gradwalk.torch as gwt  # noqa: E402
+from gradwalk.torch import Note  # noqa: E402
 
 
 def package(name):
@@ -35,7 +36,7 @@ def initialised(model, **options):
 
 
 def left(report):
-    return {each.kind: each.why for each in report.left}
+    return {each.kind: each.why for each in report.left_alone}
 
 
 def test_rtdl_mlp_is_traced_and_exact():
@@ -45,7 +46,7 @@ def test_rtdl_mlp_is_traced_and_exact():
     assert [row.activation for row in report.rows] == ["linear", "relu", "relu", "relu"]
     assert all(row.exact and row.drift == 0.0 for row in report.rows)
     assert rows["output"].gain == pytest.approx(gw.gain("relu", 64))
-    assert report.left == ()
+    assert report.left_alone == ()
 
 
 def test_rtdl_resnet_has_its_residual_connections_and_norms_named():
@@ -54,7 +55,7 @@ def test_rtdl_resnet_has_its_residual_connections_and_norms_named():
         d_in=10, d_out=1, n_blocks=2, d_block=32, d_hidden=None, d_hidden_multiplier=2.0, dropout1=0.1, dropout2=0.0
     )
     report, rows = initialised(model)
-    assert rows["blocks.1.linear1"].notes == ("norm: outside the theory", "residual: outside the theory")
+    assert rows["blocks.1.linear1"].notes == (Note.NORM, Note.RESIDUAL)
     assert rows["blocks.0.linear2"].activation == "relu"
     assert all(row.drift is None for row in report.rows)
     assert "norm" in left(report)["BatchNorm1d"]
@@ -69,7 +70,7 @@ def test_rtdl_ft_transformer_asks_for_the_activation_of_its_gated_layers():
     with pytest.raises(ValueError, match=r"'backbone.blocks.0.ffn.linear2' reads is not known \(it reads a product"):
         gwt.init_(model, example=example)
     report, rows = initialised(model, example=example, activation="relu")
-    assert "activation as given, not found" in rows["backbone.blocks.0.ffn.linear2"].notes
+    assert Note.GIVEN in rows["backbone.blocks.0.ffn.linear2"].notes
     assert "softmax" in left(report)["MultiheadAttention"]
 
 
@@ -134,13 +135,13 @@ def test_monai_unet_reads_its_prelu_and_names_its_skips():
     assert same.rows == report.rows
     assert {row.activation for row in report.rows[1:]} == {"leaky_relu(0.25)"}
     assert rows["model.2.conv"].std == pytest.approx(gw.gain("leaky_relu(0.25)", 18) / 18**0.5)
-    assert "residual: outside the theory" in rows["model.2.conv"].notes
+    assert Note.RESIDUAL in rows["model.2.conv"].notes
 
 
 def test_monai_basic_unet_is_not_mistraced():
     nets = package("monai.networks.nets")
     model = nets.BasicUNet(spatial_dims=2, in_channels=1, out_channels=2, features=(4, 4, 8, 8, 8, 4))
-    with pytest.raises(ValueError, match="reads 12 channels, and the trace says 4"):
+    with pytest.raises(ValueError, match="reads 12 channels, and the trace has 4"):
         gwt.init_(model)
     with pytest.raises(ValueError, match=r"a sum of leaky_relu\(0.1\) and linear"):
         gwt.init_(model, example=torch.ones(1, 1, 32, 32))

@@ -9,21 +9,15 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+from helpers.torch_models import scaled_mlp  # noqa: E402
 from torch import nn  # noqa: E402
 
 from gradwalk.torch.monitor import Monitor  # noqa: E402
 from gradwalk.torch.probe import probe  # noqa: E402
 
 
-def net(depth=4, width=16, act=nn.Tanh, seed=0):
-    draw, layers = torch.Generator().manual_seed(seed), []
-    for _ in range(depth):
-        layer = nn.Linear(width, width)
-        with torch.no_grad():
-            layer.weight.normal_(0, 1.2 / math.sqrt(width), generator=draw)
-            layer.bias.zero_()
-        layers += [layer, act()]
-    return nn.Sequential(*layers[:-1])
+def net(depth=4, width=16, act=nn.Tanh):
+    return scaled_mlp([width] * (depth + 1), act, 1.2)
 
 
 X = torch.randn(8, 16, generator=torch.Generator().manual_seed(5))
@@ -195,7 +189,7 @@ def test_bad_input_is_refused_in_one_sentence():
         Monitor(nn.Tanh())
     with pytest.raises(TypeError, match="Monitor: model must be"):
         Monitor(len)
-    with pytest.raises(ValueError, match="Monitor: nothing is recorded"):
+    with pytest.raises(ValueError, match="Monitor: there are no records"):
         Monitor(net()).plot()
 
 

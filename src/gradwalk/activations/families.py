@@ -19,7 +19,7 @@ from gradwalk.activations.functions import Activation, Array, written
 Framework = Literal["jax", "keras"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Counterpart:
     """A module class or a function of a framework that computes the activations of a family.
 
@@ -36,7 +36,7 @@ class Counterpart:
     target: Any = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Family:
     """Activations that differ in a parameter, or a single one that takes none.
 

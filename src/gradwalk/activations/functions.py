@@ -34,6 +34,9 @@ class Activation:
     inner: "Activation | None" = None
     scale: float = 1.0
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.f))  # two of the fields are enough, and it is computed often
+
     def __str__(self) -> str:
         return self.name
 

@@ -22,7 +22,7 @@ from gradwalk.nets import peers
 from gradwalk.nets.blueprint import Blueprint, Layer
 from gradwalk.nets.gains import Gains
 from gradwalk.registry import Registry
-from gradwalk.torch.init import random_walk_
+from gradwalk.torch import random_walk_
 
 
 @dataclass(frozen=True)

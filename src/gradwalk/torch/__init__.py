@@ -1,7 +1,8 @@
-"""gradwalk for PyTorch: initialise a model so that its gradient does an unbiased walk, and see that it does.
+"""gradwalk for PyTorch: initialise a model so that its gradient does an unbiased walk, and check that it does.
 
-`random_walk_` fills one tensor, `init_` a whole model and reports on it, `Steady` tames gelu, silu and mish; `probe`
-measures the walk against the prediction, `calibrate_` tunes it on data, `Monitor` follows it through training.
+`random_walk_` fills one tensor; `init_` initialises a whole model and reports on it; `Steady` makes gelu, silu and mish
+usable in deep networks; `probe` measures the walk and compares it with the prediction; `calibrate_` tunes it on data;
+`Monitor` records it during training.
 """
 
 try:
@@ -12,23 +13,31 @@ except ModuleNotFoundError as error:
 from gradwalk.torch.calibrate import Calibration, calibrate_
 from gradwalk.torch.counterparts import counterpart, counterpart_of_function, module_for
 from gradwalk.torch.elementwise import Elementwise
-from gradwalk.torch.init import InitReport, InitRow, init_, random_walk_
-from gradwalk.torch.layers import Layers, LeftAlone, WeightLayer, find_layers
+from gradwalk.torch.init import InitReport, InitRow, init_
+from gradwalk.torch.layers import Exclusion, Layers, LeftAlone, WeightLayer, find_layers
 from gradwalk.torch.monitor import Monitor
 from gradwalk.torch.probe import probe
+from gradwalk.torch.random_walk import random_walk_
+from gradwalk.torch.signals import Merge, Note, Signal
 from gradwalk.torch.steady import Steady
+from gradwalk.torch.trace import Trace
 from gradwalk.torch.walk import GradientWalk
 
 __all__ = [
     "Calibration",
     "Elementwise",
+    "Exclusion",
     "GradientWalk",
     "InitReport",
     "InitRow",
     "Layers",
     "LeftAlone",
+    "Merge",
     "Monitor",
+    "Note",
+    "Signal",
     "Steady",
+    "Trace",
     "WeightLayer",
     "calibrate_",
     "counterpart",

@@ -1,6 +1,7 @@
-"""The paper's three parameters, tuned on the user's own batch until the measured walk is flat (sec. 3.1).
+"""`calibrate_`: the paper's three gains, tuned on the user's own batch until the measured walk is flat (sec. 3.1).
 
-g_1 scales the weights of the first layer, g those of all layers between, g_D those of the last.
+gain_in scales the weights of the first layer (g_1), gain those of all layers between (g), gain_out those of the last
+(g_D).
 """
 
 import math
@@ -11,37 +12,39 @@ import torch
 from scipy import optimize
 from torch import Tensor, nn
 
-from gradwalk import checks
+from gradwalk import activations, checks
 from gradwalk.activations import Activation
+from gradwalk.torch.follow import check_model
 from gradwalk.torch.measurement import Inputs, Loss, Measured, measure
-from gradwalk.torch.probe import probe
+from gradwalk.torch.probe import compared
+from gradwalk.torch.trace import Trace
 from gradwalk.torch.walk import GradientWalk
 
 _WHERE = "calibrate_"
-_WIDEST = 8.0  # how far ln g is followed from where it stands; past this no layer is sensibly scaled
+_WIDEST = 8.0  # how far the log of a factor is followed from its start; farther off no layer is sensibly scaled
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """The factors put on the weights of the first layer, of those between and of the last, and the walks around it.
 
-    passes: how often the model was run forward and back for it.
+    passes: how often the model was run forward and back.
     """
 
-    g_1: float
-    g: float
-    g_D: float  # the paper's name
+    gain_in: float
+    gain: float
+    gain_out: float
     before: GradientWalk
     after: GradientWalk
     passes: int
 
     def __str__(self) -> str:
-        factors = f"g_1 = {self.g_1:.4g} (first), g = {self.g:.4g} (between), g_D = {self.g_D:.4g} (last)"
-        rows = [f"weights multiplied by {factors}"]
+        factors = f"gain_in = {self.gain_in:.4g}, gain = {self.gain:.4g}, gain_out = {self.gain_out:.4g}"
+        lines = [f"weights multiplied by {factors}"]
         for name, walk in (("before", self.before), ("after", self.after)):
             rms = math.exp(walk.forward[0])
-            rows.append(f"{name:<6} final log-norm {walk.log_norm[0]:+.3f}, rms of layer 1 {rms:.3g}")
-        return "\n".join([*rows, self.after.verdict])
+            lines.append(f"{name:<6} final log-norm {walk.log_norm[0]:+.3f}, rms of layer 1 {rms:.3g}")
+        return "\n".join([*lines, self.after.verdict])
 
 
 def calibrate_(
@@ -53,12 +56,16 @@ def calibrate_(
     tolerance: float = 0.01,
     rounds: int = 10,
 ) -> Calibration:
-    """Scale the weights of a model in place until its measured walk is flat on this batch, and return by how much.
+    """Scale the weights of a model in place until its measured walk is flat on this batch, and return the factors.
 
-    g_1: the pre-activations of layer 1 have unit rms. g: the mean log-norm between the last hidden layer and the
-    first, ln(|delta_1| / |delta_(D-1)|), is 0. g_D: that of the output layer, ln(|delta_(D-1)| / |delta_D|), is 0, so
-    that the whole walk starts and ends at 0. All three to `tolerance`, in logarithms, in up to `rounds` rounds.
-    Biases are left as they are. If it fails, the weights are put back and a ValueError says why.
+    gain_in makes the rms of the pre-activations of layer 1 equal to 1; gain makes the mean log-norm between the last
+    hidden layer and the first, ln(|delta_1| / |delta_(D-1)|), 0; gain_out does so for the output layer,
+    ln(|delta_(D-1)| / |delta_D|), so that the whole walk starts and ends at 0. All three hold to within `tolerance`, in
+    logarithms, after at most `rounds` rounds. Biases are left alone. If it fails, the weights are restored and a
+    ValueError gives the reason.
+
+    The model is run forward and back once to start, once per trial factor, and once at the end of each round: `passes`
+    of the result has the number, which is 10 to 60 as a rule.
 
     >>> net = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 2))
     >>> walk = calibrate_(net, torch.eye(8), lambda y: y.square().sum()).after
@@ -67,42 +74,55 @@ def calibrate_(
     """
     checks.positive(_WHERE, "tolerance", tolerance)
     checks.whole(_WHERE, "rounds", rounds)
+    check_model(model, _WHERE)
     _check_inputs(inputs)
-    tuning = _Tuning(model, inputs, loss_fn)
-    before = probe(model, inputs, loss_fn, activation=activation)
+    given = None if activation is None else activations.activation(activation)
+    trace = Trace(model)
+    start = measure(model, inputs, loss_fn, _WHERE, trace)
+    tuning = _Tuning(model, inputs, loss_fn, start)
+    before = compared(start, trace, given)
     try:
-        tuning.tune(tolerance, rounds)
-        after = probe(model, inputs, loss_fn, activation=activation)
+        after = compared(tuning.tune(tolerance, rounds), trace, given)
     except BaseException:
         tuning.put_back()
         raise
-    g_1, g, g_d = (math.exp(log) for log in tuning.logs)
-    return Calibration(g_1, g, g_d, before, after, tuning.passes)
+    gain_in, gain, gain_out = (math.exp(log) for log in tuning.logs)
+    return Calibration(gain_in, gain, gain_out, before, after, tuning.passes)
 
 
 def _check_inputs(inputs: Inputs) -> None:
     tensors = [each for each in (inputs if isinstance(inputs, tuple) else (inputs,)) if isinstance(each, Tensor)]
     if not tensors:
         raise TypeError(f"{_WHERE}: inputs must be a tensor or a tuple with tensors, got {type(inputs).__name__}")
-    for each in tensors:
-        if each.is_floating_point() and not bool(torch.isfinite(each).all()):
+    for tensor in tensors:
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise ValueError(f"{_WHERE}: inputs must be finite, got NaN or infinity among them")
-    if all(each.numel() == 0 or bool((each == each.flatten()[0]).all()) for each in tensors):
-        raise ValueError(
-            f"{_WHERE}: inputs are constant, so nothing can be learned from them; pass a batch of real data"
-        )
+    if all(tensor.numel() == 0 or bool((tensor == tensor.flatten()[0]).all()) for tensor in tensors):
+        raise ValueError(f"{_WHERE}: inputs must not be constant; pass a batch of real data")
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """A number of the measured walk that a group of weights is to bring to 0.
+
+    slope: its derivative by the log of the group's factor, where the activation is homogeneous.
+    """
+
+    name: str
+    value: Callable[[Measured], float]
+    slope: int
 
 
 class _Tuning:
-    """The weights in three groups with the logarithm of the factor on each, and the passes that look at the walk."""
+    """The weights in three groups with the log of the factor on each, and the passes that measure the walk."""
 
-    def __init__(self, model: nn.Module, inputs: Inputs, loss_fn: Loss) -> None:
+    def __init__(self, model: nn.Module, inputs: Inputs, loss_fn: Loss, start: Measured) -> None:
         self.model, self.inputs, self.loss_fn = model, inputs, loss_fn
-        self.logs, self.passes = [0.0, 0.0, 0.0], 0
-        calls = self.look().calls
-        if len(calls) < 2:
-            raise ValueError(f"{_WHERE}: the gradient walks from one weight layer to another, the model has only one")
-        layers = list(dict.fromkeys(call.module for call in calls))
+        self.logs, self.passes = [0.0, 0.0, 0.0], 1
+        _check_finite(start)
+        if len(start.calls) < 2:
+            raise ValueError(f"{_WHERE}: the model must have at least two weight layers, got only one")
+        layers = list(dict.fromkeys(call.module for call in start.calls))
         for module in layers:
             if "weight" not in module._parameters:
                 raise ValueError(f"{_WHERE}: a weight is computed from other tensors and cannot be scaled: {module}")
@@ -111,11 +131,10 @@ class _Tuning:
         self.originals = [[w.detach().clone() for w in group if w is not None] for group in self.groups]
 
     def look(self) -> Measured:
-        """Return the walk with the weights as they are, or say what is not finite."""
+        """Return the walk with the current weights; raise if something is not finite."""
         self.passes += 1
         measured = measure(self.model, self.inputs, self.loss_fn, _WHERE)
-        if measured.broken:
-            raise ValueError(f"{_WHERE}: {measured.broken}")
+        _check_finite(measured)
         return measured
 
     def scale(self, group: int, log: float) -> None:
@@ -127,45 +146,46 @@ class _Tuning:
                 weight.copy_(original * math.exp(log))
 
     def put_back(self) -> None:
-        """Undo everything."""
+        """Restore the original weights."""
         for group in range(3):
             self.scale(group, 0.0)
 
-    def tune(self, tolerance: float, rounds: int) -> None:
-        """Tune one factor after the other, since each shifts the others a little, until all three are right."""
-        goals: list[Callable[[Measured], float]] = [
-            lambda seen: math.log(seen.rms[0]) if seen.rms[0] > 0 else -math.inf,
-            lambda seen: float(seen.mean[0] - seen.mean[-2]),
-            lambda seen: float(seen.mean[-2]),
+    def tune(self, tolerance: float, rounds: int) -> Measured:
+        """Tune one factor after the other, since each shifts the others a little, and return the final walk."""
+        goals = [
+            _Goal("the rms of layer 1", lambda m: math.log(m.rms[0]) if m.rms[0] > 0 else -math.inf, 1),
+            _Goal("the walk between the hidden layers", lambda m: float(m.mean[0] - m.mean[-2]), len(self.groups[1])),
+            _Goal("the walk through the output layer", lambda m: float(m.mean[-2]), 1),
         ]
-        slopes = [1, len(self.groups[1]), 1]  # how the goal moves with the logarithm where f is homogeneous
-        names = ["the rms of layer 1", "the walk between the hidden layers", "the walk through the output layer"]
         off = [math.inf]
         for _ in range(rounds):
-            for group, (goal, slope) in enumerate(zip(goals, slopes, strict=True)):
-                if slope and self.groups[group]:
-                    self.solve(group, goal, slope, tolerance / 2, names[group])
-            seen = self.look()
-            off = [abs(goal(seen)) if weights else 0.0 for goal, weights in zip(goals, self.groups, strict=True)]
+            for group, goal in enumerate(goals):
+                if goal.slope and self.groups[group]:
+                    self.solve(group, goal, tolerance / 2)
+            measured = self.look()
+            off = [abs(goal.value(measured)) if group else 0.0 for goal, group in zip(goals, self.groups, strict=True)]
             if max(off) <= tolerance:
-                return
+                return measured
         worst = off.index(max(off))
-        raise ValueError(f"{_WHERE}: {names[worst]} is still {off[worst]:.2g} from its goal after {rounds} rounds")
+        raise ValueError(
+            f"{_WHERE}: {goals[worst].name} is still {off[worst]:.2g} from its goal after {rounds} rounds; allow more "
+            "rounds or a larger tolerance"
+        )
 
-    def solve(self, group: int, goal: Callable[[Measured], float], slope: int, tolerance: float, name: str) -> None:
-        """Find the factor of one group at which its goal is 0, in the logarithm: step, bracket, then Brent."""
-        start = self.logs[group]
+    def solve(self, group: int, goal: _Goal, tolerance: float) -> None:
+        """Find the log of one group's factor at which its goal is 0: bracket it by steps, then use Brent's method."""
+        start, slope = self.logs[group], goal.slope
 
         def value(log: float) -> float:
             self.scale(group, log)
-            return goal(self.look())
+            return goal.value(self.look())
 
         here, at = start, value(start)
         for _ in range(60):
             if abs(at) <= tolerance:
                 return
             reach = math.copysign(min(max(abs(at) / slope, tolerance / slope), 1.0), at) if math.isfinite(at) else 0.0
-            there = here - 1.2 * reach  # a little far, so that the root comes to lie between
+            there = here - 1.2 * reach  # a little too far, so that the root lies between
             if reach == 0.0 or abs(there - start) > _WIDEST:
                 break
             beyond = value(there)
@@ -174,4 +194,9 @@ class _Tuning:
                 self.scale(group, float(optimize.brentq(value, low, high, xtol=tolerance / slope / 4)))
                 return
             here, at = there, beyond
-        raise ValueError(f"{_WHERE}: no factor on the weights brings {name} to its goal")
+        raise ValueError(f"{_WHERE}: no factor on the weights brings {goal.name} to its goal")
+
+
+def _check_finite(measured: Measured) -> None:
+    if measured.broken:
+        raise ValueError(f"{_WHERE}: {measured.broken}")

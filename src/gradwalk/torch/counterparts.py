@@ -23,12 +23,11 @@ def counterpart(module: nn.Module) -> Activation | None:
         return None if inner is None else inner.scaled(module.scale)
     if isinstance(module, Elementwise):
         return module.activation
-    kind = type(module)
-    family, record = _built_in_modules().get(kind.__name__, (None, None))
-    if family is None or record is None or not _is_original(kind):
+    record = _built_in(type(module))
+    if record is None:
         return _registered(module)
-    attributes = {name: getattr(module, name, None) for name in _arguments(record)}
-    return _member(family, record, attributes)
+    family, names = record[0], _arguments(record[1])
+    return _member(*record, {name: getattr(module, name, None) for name in names}) if names else family.member()
 
 
 def counterpart_of_function(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Activation | None:
@@ -64,19 +63,19 @@ def module_for(f: str | Activation) -> nn.Module:
 
 
 @cache
-def _built_in_modules() -> dict[str, tuple[Family, Counterpart]]:
+def _modules() -> dict[str, tuple[Family, Counterpart]]:
     return {record.name: (family, record) for family in BUILT_IN for record in family.torch_modules}
+
+
+def _built_in(kind: type[nn.Module]) -> tuple[Family, Counterpart] | None:
+    """Return the record of a class, by its name; a namesake of a class of torch.nn is not that class."""
+    record = _modules().get(kind.__name__)
+    return record if record is not None and getattr(nn, kind.__name__, kind) is kind else None
 
 
 @cache
 def _functions() -> dict[str, tuple[Family, Counterpart]]:
     return {record.name: (family, record) for family in BUILT_IN for record in family.torch_functions}
-
-
-def _is_original(kind: type[nn.Module]) -> bool:
-    """Return whether a class with a name of torch.nn is the one of torch.nn; those of other libraries have no other."""
-    own = getattr(nn, kind.__name__, None)
-    return own is None or own is kind
 
 
 def _arguments(record: Counterpart) -> tuple[str, ...]:

@@ -1,137 +1,202 @@
-"""Which modules of a network carry weights on the way from its input, and what each of them reads."""
+"""The weight layers of a model: what each of them reads, and which modules are left alone for what reason."""
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, NamedTuple
 
 from torch import nn
 
 from gradwalk import activations
 from gradwalk.activations import Activation
-from gradwalk.torch.modules import fan_in
-from gradwalk.torch.path import GIVEN, UNTRACED, Path, Reading, Signal
-from gradwalk.torch.trace import follow
+from gradwalk.torch.follow import check_model, follow_chain, follow_code, follow_run
+from gradwalk.torch.roles import Role
+from gradwalk.torch.signals import Note, Signal
+from gradwalk.torch.trace import Reading, Trace
+from gradwalk.torch.weight_layers import fan_in
 
-_WHY = {
-    "norm": "a norm resets the scale of the signal",
-    "embedding": "a lookup, not a product",
-    "recurrent": "the same weights at every step of time",
-    "attention": "attention mixes by a softmax, its projections are no layers of the walk",
+
+class Exclusion(Enum):
+    """Why the parameters of a module are left alone."""
+
+    NORM = "a norm resets the scale of the signal"
+    EMBEDDING = "a lookup, not a product"
+    RECURRENT = "the same weights at every time step"
+    ATTENTION = "attention mixes by a softmax; its projections are not layers of the walk"
+    PARAMETRISED = "parametrised: computed from other tensors"
+    LAZY = "lazy and not yet materialised: run the model once first"
+    SHARED = "its weight is shared with another module"
+    UNKNOWN = "not a layer that gradwalk knows, with parameters of its own"
+    UNREACHED = "not on the path from the input"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+_EXCLUDED_ROLES = {
+    Role.NORM: Exclusion.NORM,
+    Role.EMBEDDING: Exclusion.EMBEDDING,
+    Role.RECURRENT: Exclusion.RECURRENT,
+    Role.ATTENTION: Exclusion.ATTENTION,
 }
+_HIDING = (Exclusion.NORM, Exclusion.RECURRENT, Exclusion.ATTENTION, Exclusion.PARAMETRISED)  # with all modules inside
 
 
 class WeightLayer(NamedTuple):
-    """A module with weights: the activation whose output it reads, its fan-in, its place counted from the input."""
+    """A layer whose weights `init_` draws.
+
+    activation: the one whose output it reads. position: its place on the longest path from the input, 1 for the first
+    layer. reads: the weight layers whose outputs it reads, through activations, norms and sums.
+    """
 
     name: str
     module: nn.Module
     activation: Activation
     fan_in: int
     position: int
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+    reads: tuple[str, ...] = ()
+
+    @property
+    def outside(self) -> bool:
+        """Whether the layer is outside the theory."""
+        return any(note.outside for note in self.notes)
 
 
 class LeftAlone(NamedTuple):
-    """A module that is not initialised, and why."""
+    """A module that is left alone: its name and class, the reason, and the parameters it is about if need be."""
 
     name: str
     kind: str
-    why: str
+    reason: Exclusion
+    parameters: tuple[str, ...] = ()
+
+    @property
+    def why(self) -> str:
+        """The reason in words."""
+        return f"{self.reason} ({', '.join(self.parameters)})" if self.parameters else str(self.reason)
 
 
 @dataclass(frozen=True)
 class Layers:
-    """The weight layers of a network in the order they are run, and what is left alone."""
+    """The weight layers of a model in the order they run, the modules left alone, and the trace behind both."""
 
-    found: list[WeightLayer]
-    left: list[LeftAlone]
+    weight_layers: list[WeightLayer]
+    left_alone: list[LeftAlone]
+    trace: Trace
 
     @property
     def depth(self) -> int:
         """The number of weight layers on the longest path."""
-        return max((layer.position for layer in self.found), default=0)
+        return max((layer.position for layer in self.weight_layers), default=0)
 
 
 def find_layers(model: nn.Module, activation: str | Activation | None = None, example: Any = None) -> Layers:
-    """Return the weight layers of a model with what each reads, and the modules that are to be left alone.
+    """Return the weight layers of a model with what each reads, and the modules that are left alone.
 
-    `activation` stands in where the one a layer reads cannot be found; `example` is an input (a tensor, a tuple of
-    arguments or a dict of keywords) to run the model on, once and without gradient. Without it torch.fx traces the
-    model, which many cannot bear: they are told apart by an error that asks for one of the two.
+    `activation` is used where the one that a layer reads cannot be determined. `example` is any input (a tensor, a
+    tuple of arguments or a dict of keywords) on which the model is run, once, in evaluation mode and without gradient.
+    Without it the model is not run but traced symbolically; where that fails, a ValueError asks for one of the two. A
+    plain `nn.Sequential` is neither run nor traced.
 
     >>> net = nn.Sequential(nn.Linear(8, 4), nn.Tanh(), nn.Linear(4, 2))
-    >>> [(layer.name, layer.activation.name, layer.fan_in) for layer in find_layers(net).found]
+    >>> [(layer.name, layer.activation.name, layer.fan_in) for layer in find_layers(net).weight_layers]
     [('0', 'linear', 8), ('2', 'tanh', 4)]
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"find_layers: model must be a torch.nn.Module, got {type(model).__name__}")
+    return layers_of(model, activation, example, "find_layers")
+
+
+def layers_of(model: nn.Module, activation: str | Activation | None, example: Any, where: str) -> Layers:
+    """Return what `find_layers` returns; errors begin with `where`, the function that the user called."""
+    check_model(model, where)
     given = None if activation is None else activations.activation(activation)
-    path = Path(model)
-    candidates, left = _sorted_out(path.names, path.roles)
-    failure = follow(path, model, example)
+    trace = Trace(model)
+    candidates, left_alone = sort_out(trace)
+    failure = "" if follow_chain(trace) else _follow(trace, example, where)
     if failure and given is None and candidates:
         raise ValueError(
-            f"find_layers: {type(model).__name__} cannot be traced ({failure}), so what {next(iter(candidates))!r} "
-            "reads is not known; pass example=, an input to run the model on, or activation="
+            f"{where}: {type(model).__name__} cannot be traced ({failure}), so that it is not known what "
+            f"{next(iter(candidates))!r} reads; pass example=, an input to run the model on, or activation="
         )
     if failure:
-        path.readings = _in_order_of_registration(candidates)
-    found = [_layer(name, candidates[name], seen, given) for name, seen in path.readings.items() if name in candidates]
-    aside = [name for name in candidates if name not in path.readings]
-    left += [LeftAlone(name, type(candidates[name]).__name__, "not on the way from the input") for name in aside]
-    return Layers(found, left)
+        trace.readings = _in_order_of_registration(candidates)
+    layers = [
+        _weight_layer(name, candidates[name], reading, given, where)
+        for name, reading in trace.readings.items()
+        if name in candidates
+    ]
+    unreached = [name for name in candidates if name not in trace.readings]
+    left_alone += [LeftAlone(name, type(candidates[name]).__name__, Exclusion.UNREACHED) for name in unreached]
+    return Layers(layers, left_alone, trace)
 
 
-def _layer(name: str, module: nn.Module, seen: "Reading", given: Activation | None) -> WeightLayer:
-    reads = seen.signal.activation or given
-    if reads is None:
-        raise ValueError(
-            f"find_layers: what {name!r} reads is not known ({seen.signal.why}); pass activation=, which is used "
-            "for every layer like that"
-        )
-    notes = seen.signal.notes | seen.notes | ({GIVEN} if seen.signal.activation is None else set())
-    return WeightLayer(name, module, reads, fan_in(module), seen.signal.position + 1, tuple(sorted(notes)))
-
-
-def _sorted_out(
-    names: Mapping[nn.Module, str], roles: Mapping[nn.Module, str]
-) -> tuple[dict[str, nn.Module], list[LeftAlone]]:
-    """Return the weight layers to initialise by name, and the modules to leave alone with the reason."""
-    candidates: dict[str, nn.Module] = {}
-    left: list[LeftAlone] = []
-    uses = Counter(id(p) for module in roles for p in module._parameters.values() if p is not None)
-    inside = "\0"
-    for module, name in names.items():
-        if name.startswith(inside):
-            continue
-        role = roles[module]
-        why = _objection(module, uses) if role == "weights" else _WHY.get(role, "")
-        if role in ("attention", "recurrent", "norm"):
-            inside = f"{name}." if name else ""
-        if role == "weights" and not why:
-            candidates[name] = module
-        elif not role and module._parameters and any(p is not None for p in module._parameters.values()):
-            why = f"no layer that gradwalk knows, with parameters of its own ({', '.join(module._parameters)})"
-        if why:
-            left.append(LeftAlone(name or "(the model)", type(module).__name__, why))
-    return candidates, left
-
-
-def _objection(module: nn.Module, uses: Mapping[int, int]) -> str:
-    """Return why the weights of a layer must not be drawn, or ""."""
-    if "parametrizations" in module._modules or "weight" not in module._parameters:
-        return "parametrised: computed from other tensors"
-    weight = module._parameters["weight"]
-    if isinstance(weight, nn.parameter.UninitializedParameter):
-        return "lazy and not yet materialised: run the model once first"
-    if uses[id(weight)] > 1:
-        return "its weight is shared with another module"
+def _follow(trace: Trace, example: Any, where: str) -> str:
+    if example is None:
+        return follow_code(trace)
+    follow_run(trace, example, where)
     return ""
 
 
+def _weight_layer(name: str, module: nn.Module, reading: Reading, given: Activation | None, where: str) -> WeightLayer:
+    signal = reading.signal
+    activation = signal.activation or given
+    if activation is None:
+        raise ValueError(
+            f"{where}: what {name!r} reads is not known ({signal.why}); pass activation=, which is used for all such "
+            "layers"
+        )
+    notes = signal.notes | reading.notes | ({Note.GIVEN} if signal.activation is None else set())
+    return WeightLayer(
+        name or type(module).__name__,
+        module,
+        activation,
+        fan_in(module),
+        signal.position + 1,
+        tuple(sorted(notes, key=str)),
+        tuple(sorted(signal.sources)),
+    )
+
+
+def sort_out(trace: Trace) -> tuple[dict[str, nn.Module], list[LeftAlone]]:
+    """Return the weight layers whose weights may be drawn, by name, and the modules to leave alone."""
+    candidates: dict[str, nn.Module] = {}
+    left_alone: list[LeftAlone] = []
+    uses = Counter(id(p) for module in trace.names for p in module._parameters.values() if p is not None)
+    hidden = "\0"  # prefix of the names inside the last module that hides its own; no name begins with NUL
+    for module, name in trace.names.items():
+        role = trace.roles[module]
+        if role is Role.ACTIVATION or name.startswith(hidden):
+            continue
+        reason, own = _objection(module, uses) if role is Role.WEIGHTS else _excluded(module, role)
+        if reason is not None:
+            left_alone.append(LeftAlone(name or "(the model)", type(module).__name__, reason, own))
+        elif role is Role.WEIGHTS:
+            candidates[name] = module
+        if reason in _HIDING:
+            hidden = f"{name}." if name else ""
+    return candidates, left_alone
+
+
+def _excluded(module: nn.Module, role: Role) -> tuple[Exclusion | None, tuple[str, ...]]:
+    """Return why a module without weights of the walk is left alone, if it has parameters of interest, and which."""
+    if role is Role.UNKNOWN and any(p is not None for p in module._parameters.values()):
+        return Exclusion.UNKNOWN, tuple(module._parameters)
+    return _EXCLUDED_ROLES.get(role), ()
+
+
+def _objection(module: nn.Module, uses: Mapping[int, int]) -> tuple[Exclusion | None, tuple[str, ...]]:
+    """Return why the weights of a layer must not be drawn, if there is a reason."""
+    weight = module._parameters.get("weight")
+    if "parametrizations" in module._modules or weight is None:
+        return Exclusion.PARAMETRISED, ()
+    if isinstance(weight, nn.parameter.UninitializedParameter):
+        return Exclusion.LAZY, ()
+    return (Exclusion.SHARED if uses[id(weight)] > 1 else None), ()
+
+
 def _in_order_of_registration(candidates: Mapping[str, nn.Module]) -> dict[str, Reading]:
-    """Return what is left to say without a path: the first layer reads the input, the others what the user gives."""
-    first = Signal(notes=frozenset({UNTRACED}))
+    """Return what is assumed without a trace: the first layer reads the input, the others what the user gives."""
+    first = Signal(notes=frozenset({Note.UNTRACED}))
     later = first.unknown("the model could not be traced")
     return {name: Reading(later._replace(position=n) if n else first) for n, name in enumerate(candidates)}

@@ -1,4 +1,4 @@
-"""The monitor as a Lightning callback: `Trainer(callbacks=[MonitorCallback(every=100)])`."""
+"""`Monitor` as a Lightning callback: `Trainer(callbacks=[MonitorCallback(every=100)])`."""
 
 from typing import Any
 
@@ -13,10 +13,10 @@ from gradwalk.torch.monitor import Monitor, summary
 
 
 class MonitorCallback(lightning.Callback):
-    """Records the walk of the gradient at every n-th backward pass; see gradwalk.torch.monitor.Monitor.
+    """Records the walk of the gradient at every n-th backward pass; see `gradwalk.torch.Monitor`.
 
-    The final log-norm, the lowest and the highest of each record go to the trainer's loggers under `tag`;
-    `monitor` holds all records after training. Where batches are accumulated, each of them counts as a step.
+    The final, lowest and highest log-norm of each record go to the trainer's loggers under `tag`; `monitor` holds all
+    records after training. Where gradients are accumulated over batches, each batch counts as a step.
     """
 
     def __init__(self, every: int = 100, *, tag: str = "gradwalk") -> None:
@@ -25,11 +25,11 @@ class MonitorCallback(lightning.Callback):
         self.monitor: Monitor | None = None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Put the monitor on the module."""
+        """Attach the monitor to the module."""
         self.monitor = Monitor(pl_module, self.every, tag=self.tag)
 
     def on_after_backward(self, trainer: Any, pl_module: Any) -> None:
-        """Record the step if it is one that is kept, and hand its summary to the loggers."""
+        """Record the step if it is an n-th one, and pass its summary to the loggers."""
         record = self.monitor.step() if self.monitor is not None else None
         if record is None:
             return
@@ -37,10 +37,10 @@ class MonitorCallback(lightning.Callback):
             logger.log_metrics({f"{self.tag}/{k}": v for k, v in summary(record).items()}, step=record.step)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """Take the hooks off."""
+        """Remove the hooks."""
         if self.monitor is not None:
             self.monitor.close()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Take the hooks off."""
+        """Remove the hooks."""
         self.on_train_end(trainer, pl_module)

@@ -1,11 +1,11 @@
-"""One pass forward and back through a real network: the gradient at every weight layer, example by example.
+"""One pass forward and back through a real network: the gradient at every weight layer, for each example.
 
-Weight layers are counted 1..D in the order they run; a_d is what layer d puts out, delta_d = dE/da_d for each example,
-and the walk is the log-norm ln(|delta_d| / |delta_D|), from the output back. The last one passes D - 1 matrices.
+Weight layers are counted 1 to D in the order they run; a_d is the output of layer d and delta_d = dE/da_d, for each
+example. The walk is the log-norm ln(|delta_d| / |delta_D|), from the output back: D - 1 weight matrices to layer 1.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from gradwalk.activations import Array
-from gradwalk.torch.modules import WEIGHT_LAYERS
+from gradwalk.torch.backward import Gradients, walk_back
+from gradwalk.torch.follow import check_materialised, check_model, follow_chain
+from gradwalk.torch.trace import Trace
+from gradwalk.torch.undisturbed import undisturbed
+from gradwalk.torch.watch import watched
+from gradwalk.torch.weight_layers import NAMES, weight_layers
 
 Loss = Callable[[Any], Tensor]
 Inputs = Tensor | tuple[Any, ...]
@@ -23,21 +28,22 @@ Inputs = Tensor | tuple[Any, ...]
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One run of one weight layer: what it read (its shape) and what it put out, as part of the graph."""
+    """One run of one weight layer: the shape of its input, and its output as part of the graph."""
 
     name: str
     module: nn.Module
-    reads: torch.Size
+    input_shape: torch.Size
     output: Tensor
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What one pass forward and back has shown: rows of `log_norm` are examples, columns layers, layer 1 first.
+    """The result of one pass forward and back.
 
-    rms: of the pre-activations. deltas: the gradients themselves, None where floating point could not hold them.
-    lost: the layer, counted from 0, from which on down the plain gradient leaves what its dtype can hold; -1 if none.
-    broken: what is not finite, "" if all is.
+    calls: the runs of weight layers that the loss depends on. log_norm: one row per example, one column per call,
+    layer 1 first. rms: of the pre-activations, per call. deltas: the gradients, up to a factor where floating point
+    cannot represent them. lost: the index of the layer at and below which a plain backward pass leaves the range of its
+    dtype, -1 if there is none. broken: what is not finite, "" if nothing is.
     """
 
     calls: list[Call]
@@ -49,30 +55,49 @@ class Measured:
 
     @property
     def mean(self) -> Array:
-        """The mean log-norm over the examples that have a gradient, at every layer."""
+        """The mean log-norm over the examples that have a gradient, per layer."""
         return over_examples(self.log_norm, np.mean)
 
 
-def measure(model: nn.Module, inputs: Inputs, loss_fn: Loss, where: str = "probe") -> Measured:
-    """Return the log-norms of one pass; nothing of the model is changed, and the random state is put back."""
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"{where}: model must be a torch.nn.Module, got {type(model).__name__}")
-    if any(isinstance(p, nn.parameter.UninitializedParameter) for p in model.parameters()):
-        raise ValueError(f"{where}: the model has lazy layers that are not yet materialised; run it once first")
-    arguments = inputs if isinstance(inputs, tuple) else (inputs,)
+def measure(model: nn.Module, inputs: Inputs, loss_fn: Loss, where: str, trace: Trace | None = None) -> Measured:
+    """Run a model forward and back once, and return its log-norms; the model and the random state stay as they are.
+
+    If a trace is passed, the signal is followed during the same run. Errors begin with `where`.
+    """
+    check_model(model, where)
+    check_materialised(model, where)
     with ExitStack() as stack:
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
-        stack.enter_context(undisturbed(model))
-        calls = stack.enter_context(_recorded(model))
-        loss = loss_fn(model(*(_usable(argument) for argument in arguments)))
+        stack.enter_context(undisturbed(list(model.modules())))
+        calls = stack.enter_context(_recorded(weight_layers(model)))
+        arguments = tuple(map(_usable, inputs if isinstance(inputs, tuple) else (inputs,)))
+        loss = loss_fn(_run(model, arguments, trace))
         _check_loss(loss, calls, where)
         rms = np.array([_rms(call.output) for call in calls])
         broken = _not_finite(calls, rms, loss)
         if broken:
-            nothing = np.full((1, len(calls)), math.nan)
-            return Measured(calls, nothing, rms, [torch.zeros_like(call.output) for call in calls], broken=broken)
-        return _walk_back(loss, calls, rms, where)
+            unknown = np.full((1, len(calls)), math.nan)
+            return Measured(calls, unknown, rms, [torch.zeros_like(call.output) for call in calls], broken=broken)
+        gradients = walk_back(loss, [call.output for call in calls], where, [call.name for call in calls])
+    return _measured(calls, rms, gradients)
+
+
+def _measured(calls: list[Call], rms: Array, gradients: Gradients) -> Measured:
+    return Measured(
+        [calls[place] for place in gradients.places],
+        gradients.log_norms(),
+        rms[gradients.places],
+        gradients.deltas,
+        gradients.lost,
+    )
+
+
+def _run(model: nn.Module, arguments: tuple[Any, ...], trace: Trace | None) -> Any:
+    if trace is None or follow_chain(trace):
+        return model(*arguments)
+    with watched(trace, arguments):
+        return model(*arguments)
 
 
 def _usable(argument: Any) -> Any:
@@ -84,7 +109,7 @@ def _check_loss(loss: Any, calls: list[Call], where: str) -> None:
         shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
         raise ValueError(f"{where}: loss_fn(output) must return a tensor with one value, got {shape}")
     if not calls:
-        raise ValueError(f"{where}: the model ran no weight layer (Linear or Conv)")
+        raise ValueError(f"{where}: the model ran no weight layer ({NAMES})")
     if not loss.requires_grad:
         raise ValueError(f"{where}: the loss has no gradient; does loss_fn detach the output or return a constant?")
 
@@ -101,30 +126,22 @@ def _rms(output: Tensor) -> float:
 
 
 @contextmanager
-def _recorded(model: nn.Module) -> Iterator[list[Call]]:
-    """Gather the runs of the weight layers; each hands on a copy, so that nothing is changed in place behind it."""
+def _recorded(layers: Mapping[nn.Module, str]) -> Iterator[list[Call]]:
+    """Collect the runs of the weight layers; each passes on a copy, so that its output is not changed in place."""
     calls: list[Call] = []
+    runs = dict.fromkeys(layers, 0)
 
-    def hook_for(name: str) -> Callable[[nn.Module, tuple[Any, ...], Any], Tensor | None]:
-        def hook(module: nn.Module, args: tuple[Any, ...], output: Any) -> Tensor | None:
-            if not isinstance(output, Tensor) or not torch.is_grad_enabled():
-                return None
-            output = output if output.requires_grad else output.detach().requires_grad_()  # frozen so far
-            runs = sum(call.module is module for call in calls) if name in seen else 0
-            seen.add(name)
-            shape = args[0].shape if args else torch.Size()
-            calls.append(Call(f"{name}#{runs + 1}" if runs else name, module, shape, output))
-            copy: Tensor = output.clone()
-            return copy
+    def hook(module: nn.Module, args: tuple[Any, ...], output: Any) -> Tensor | None:
+        if not isinstance(output, Tensor) or not torch.is_grad_enabled():
+            return None
+        output = output if output.requires_grad else output.detach().requires_grad_()  # frozen so far
+        runs[module] += 1
+        name = layers[module] if runs[module] == 1 else f"{layers[module]}#{runs[module]}"
+        calls.append(Call(name, module, args[0].shape if args else torch.Size(), output))
+        copy: Tensor = output.clone()
+        return copy
 
-        return hook
-
-    seen: set[str] = set()
-    handles = [
-        module.register_forward_hook(hook_for(name or type(module).__name__))
-        for name, module in model.named_modules()
-        if isinstance(module, WEIGHT_LAYERS)
-    ]
+    handles = [module.register_forward_hook(hook) for module in layers]
     try:
         yield calls
     finally:
@@ -132,86 +149,8 @@ def _recorded(model: nn.Module) -> Iterator[list[Call]]:
             handle.remove()
 
 
-@contextmanager
-def undisturbed(model: nn.Module) -> Iterator[None]:
-    """Put every buffer, such as the running statistics of a norm, and the random state back afterwards."""
-    kept = [(module, dict(module._buffers)) for module in model.modules() if module._buffers]
-    values = {id(t): t.clone() for _, buffers in kept for t in buffers.values() if t is not None}
-    devices = {p.device.index or 0 for p in model.parameters() if p.device.type == "cuda"}
-    with torch.random.fork_rng(devices=sorted(devices)):
-        try:
-            yield
-        finally:
-            with torch.no_grad():
-                for module, buffers in kept:
-                    module._buffers.update(buffers)
-                    for each in buffers.values():
-                        if each is not None and not torch.equal(each, values[id(each)]):
-                            each.copy_(values[id(each)])
-
-
-def _walk_back(loss: Tensor, calls: list[Call], rms: Array, where: str) -> Measured:
-    """Return the gradients at all layers; where they leave floating point, go on from a rescaled one.
-
-    Going on from layer k is right only if all ways to the loss lead through it. The gradient at the layer before is
-    known both ways and says whether that is so; if not, what floating point holds is all that can be told.
-    """
-    found = torch.autograd.grad(loss, [call.output for call in calls], allow_unused=True, retain_graph=True)
-    on_the_way = [place for place, delta in enumerate(found) if delta is not None]
-    if not on_the_way:
-        raise ValueError(f"{where}: the loss has no gradient at any weight layer")
-    calls, rms = [calls[place] for place in on_the_way], rms[on_the_way]
-    deltas = [delta for delta in found if delta is not None]
-    shifts = np.zeros(len(deltas))  # log of the factor by which each delta is too small
-    if float(deltas[-1].detach().abs().max()) == 0:
-        raise ValueError(f"{where}: the gradient of the loss is zero at the output layer {calls[-1].name!r}")
-    known = [_is_held(delta) for delta in deltas]
-    lowest = lost = _held_down_to(deltas)
-    while 0 < lowest < len(calls):
-        start = min(lowest + 1, len(calls) - 1)
-        size = float(torch.linalg.vector_norm(deltas[start].double()))
-        seed = (deltas[start].double() / size).to(deltas[start].dtype)
-        outputs = [call.output for call in calls[:start]]
-        below = torch.autograd.grad(calls[start].output, outputs, seed, retain_graph=True, allow_unused=True)
-        again = [torch.zeros_like(output) if d is None else d for d, output in zip(below, outputs, strict=True)]
-        shift = shifts[start] + math.log(size)
-        if start > lowest and not _alike(again[lowest], shift, deltas[lowest], shifts[lowest]):
-            break
-        for place in range(lowest):
-            if not known[place]:
-                deltas[place], shifts[place] = again[place], shift
-        reached = _held_down_to(deltas[:lowest])
-        if reached >= lowest:
-            break
-        lowest = reached
-    with np.errstate(divide="ignore"):
-        log_norm = np.stack([_norms(delta) for delta in deltas], axis=1)
-        log_norm = np.log(log_norm[log_norm[:, -1] > 0]) + shifts
-    return Measured(calls, log_norm - log_norm[:, -1:], rms, deltas, lost - 1)
-
-
-def _held_down_to(deltas: list[Tensor]) -> int:
-    """Return the lowest layer to which, from the last one on, the gradients are normal floating-point numbers."""
-    return next((place + 1 for place in reversed(range(len(deltas))) if not _is_held(deltas[place])), 0)
-
-
-def _is_held(delta: Tensor) -> bool:
-    largest = float(_norms(delta).max()) / math.sqrt(max(delta[:1].numel(), 1))
-    return 10 * torch.finfo(delta.dtype).tiny < largest < math.inf
-
-
-def _norms(delta: Tensor) -> Array:
-    each = delta.detach().reshape(len(delta), -1) if delta.dim() else delta.detach().reshape(1, 1)
-    return np.asarray(torch.linalg.vector_norm(each.double(), dim=1).cpu().numpy())
-
-
-def _alike(one: Tensor, log_one: float, other: Tensor, log_other: float) -> bool:
-    sizes = [float(_norms(each).max()) for each in (one, other)]
-    return min(sizes) > 0 and abs(math.log(sizes[0] / sizes[1]) + log_one - log_other) < 0.05
-
-
 def over_examples(log_norm: Array, statistic: Callable[..., Any]) -> Array:
-    """Return the statistic at every layer over the examples whose gradient is not zero; -inf where all are."""
+    """Return a statistic per layer over the examples whose gradient is not zero; -inf where all are zero."""
     columns = [column[np.isfinite(column)] for column in log_norm.T]
     return np.array(
         [

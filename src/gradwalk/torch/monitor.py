@@ -1,4 +1,4 @@
-"""The walk of the gradient while a network trains: every n-th step its log-norms are kept, in between nothing runs."""
+"""`Monitor`: the walk of the gradient while a network trains, recorded at every n-th step."""
 
 import csv
 import math
@@ -13,8 +13,10 @@ from torch import Tensor, nn
 
 from gradwalk import checks
 from gradwalk.activations import Array
-from gradwalk.torch.modules import WEIGHT_LAYERS
+from gradwalk.torch.backward import example_norms
+from gradwalk.torch.follow import check_model
 from gradwalk.torch.walk import axes_of
+from gradwalk.torch.weight_layers import NAMES, weight_layers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The walk at one step of training: mean and standard deviation over the examples, layer 1 first."""
+    """The walk at one step of training, layer 1 first: mean and standard deviation over the examples."""
 
     step: int
     layers: tuple[str, ...]
@@ -32,13 +34,13 @@ class Record:
 
 
 class Monitor:
-    """Keeps ln(|delta_d| / |delta_D|) of all weight layers at every n-th step of training, the first one included.
+    """Records ln(|delta_d| / |delta_D|) of all weight layers at every n-th step of training, starting with the first.
 
-    Call `step()` after each backward pass, or `close()` to end it before the network does; as a context manager it
-    closes itself. Hooks are on the network only while a step is recorded. Ratios are taken, so the scale that a
-    GradScaler puts on the loss makes no difference. Of several forward passes before `step()`, the last counts.
-    With `writer`, a TensorBoard SummaryWriter, each record goes there too: the final log-norm, the lowest, the highest
-    and a histogram of all, under `tag`.
+    Call `step()` after each backward pass, and `close()` to stop recording; as a context manager the monitor closes
+    itself. It never runs the model; hooks are on it only while a step is recorded. Only ratios are recorded, so the
+    factor that a GradScaler puts on the loss makes no difference. Of several forward passes before `step()`, the last
+    one counts. With `writer`, a TensorBoard SummaryWriter, each record is also written there under `tag`: the final
+    log-norm, the lowest, the highest and a histogram of all.
 
     >>> net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
     >>> with Monitor(net, every=2) as monitor:
@@ -51,14 +53,11 @@ class Monitor:
 
     def __init__(self, model: nn.Module, every: int = 100, *, writer: Any = None, tag: str = "gradwalk") -> None:
         self.every = checks.whole("Monitor", "every", every)
-        if not isinstance(model, nn.Module):
-            raise TypeError(f"Monitor: model must be a torch.nn.Module, got {type(model).__name__}")
+        check_model(model, "Monitor")
         self.model, self.writer, self.tag = model, writer, tag
-        self.layers = [
-            (name or type(m).__name__, m) for name, m in model.named_modules() if isinstance(m, WEIGHT_LAYERS)
-        ]
+        self.layers = weight_layers(model)
         if not self.layers:
-            raise ValueError("Monitor: the model has no weight layer (Linear or Conv)")
+            raise ValueError(f"Monitor: the model has no weight layer ({NAMES})")
         self.records: list[Record] = []
         self.steps = 0
         self._handles: list[Any] = []
@@ -72,7 +71,7 @@ class Monitor:
         self.close()
 
     def step(self) -> Record | None:
-        """Count a step of training; return its record if it is one that is kept."""
+        """Count a step of training; return its record if this step is recorded."""
         record = self._record() if self._handles else None
         self.steps += 1
         self._disarm()
@@ -81,13 +80,13 @@ class Monitor:
         return record
 
     def close(self) -> None:
-        """Take the hooks off; the records stay."""
+        """Remove the hooks; the records stay."""
         self._disarm()
 
     def _arm(self) -> None:
         self._seen.clear()
         self._handles.append(self.model.register_forward_pre_hook(self._start))
-        self._handles += [module.register_forward_hook(self._hook(name)) for name, module in self.layers]
+        self._handles += [module.register_forward_hook(self._hook(name)) for module, name in self.layers.items()]
 
     def _disarm(self) -> None:
         for handle in self._handles:
@@ -96,7 +95,7 @@ class Monitor:
         self._seen.clear()
 
     def _start(self, module: nn.Module, args: Any) -> None:
-        if torch.is_grad_enabled():  # a validation pass between forward and backward is none of ours
+        if torch.is_grad_enabled():  # else a validation pass between forward and backward
             self._seen.clear()
 
     def _hook(self, name: str) -> Callable[[nn.Module, Any, Any], None]:
@@ -104,15 +103,15 @@ class Monitor:
             if isinstance(output, Tensor) and output.requires_grad:
                 norms: list[Tensor] = []
                 self._seen.append((name, norms))
-                output.register_hook(lambda delta: norms.append(_norms(delta)))  # type: ignore[no-untyped-call]
+                output.register_hook(lambda delta: norms.append(example_norms(delta)))  # type: ignore[no-untyped-call]
 
         return forward
 
     def _record(self) -> Record | None:
         seen = [(name, norms[-1]) for name, norms in self._seen if norms]
         if not seen or len({len(norms) for _, norms in seen}) != 1:
-            return None  # no backward pass, or the first dimension is not that of the examples
-        norms = torch.stack([norms for _, norms in seen]).cpu().numpy().astype(np.float64)
+            return None  # no backward pass, or the first dimension is not that of the examples everywhere
+        norms = torch.stack([norms for _, norms in seen]).cpu().numpy()
         with np.errstate(divide="ignore", invalid="ignore"):
             walks = np.log(norms[:, norms[-1] > 0])
             walks -= walks[-1:]
@@ -132,7 +131,7 @@ class Monitor:
         self.writer.add_histogram(f"{self.tag}/log_norm", finite, record.step)
 
     def to_csv(self, path: str | Path) -> None:
-        """Write the records, a row for every step and layer."""
+        """Write the records, one row per step and layer."""
         with Path(path).open("w", newline="", encoding="utf-8") as file:
             rows = csv.writer(file, lineterminator="\n")
             rows.writerow(["step", "layer", "name", "log_norm", "spread"])
@@ -142,9 +141,9 @@ class Monitor:
                     rows.writerow([record.step, place + 1, name, *map(repr, numbers)])
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
-        """Draw log-norms as a heat map, layers against steps, white where the gradient is that of the output."""
+        """Draw the log-norms as a heat map, layers against steps, white where the norm equals that at the output."""
         if not self.records:
-            raise ValueError("Monitor: nothing is recorded yet; call step() after each backward pass")
+            raise ValueError("Monitor: there are no records yet; call step() after each backward pass")
         figure, panel = axes_of(ax)
         depth = max(len(record.layers) for record in self.records)
         walks = np.full((depth, len(self.records)), math.nan)
@@ -165,12 +164,3 @@ def summary(record: Record) -> dict[str, float]:
     """Return the final log-norm of a record, the lowest and the highest."""
     walk = record.log_norm
     return {"final": float(walk[0]), "lowest": float(walk.min()), "highest": float(walk.max())}
-
-
-def _norms(delta: Tensor) -> Tensor:
-    """Return the norm of each example's gradient, in single precision or better, on the device it is on."""
-    rows = delta.detach().reshape(len(delta), -1) if delta.dim() else delta.detach().reshape(1, 1)
-    rows = rows if rows.dtype == torch.float64 else rows.float()
-    largest = rows.abs().amax(dim=1, keepdim=True)  # squares of small numbers must not vanish
-    unit: Tensor = torch.linalg.vector_norm(rows / torch.where(largest > 0, largest, 1.0), dim=1)
-    return (unit * largest[:, 0]).double()

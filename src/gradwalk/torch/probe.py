@@ -1,4 +1,4 @@
-"""Measured against predicted: `probe` looks at the gradient of a model on a batch."""
+"""`probe`: the walk of the gradient through a model, measured on a batch and compared with the prediction."""
 
 import math
 
@@ -6,51 +6,50 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gradwalk import activations
 from gradwalk.activations import Activation, Array
-from gradwalk.torch.layers import find_layers
-from gradwalk.torch.measurement import Call, Inputs, Loss, Measured, measure, over_examples, undisturbed
-from gradwalk.torch.path import GIVEN, UNTRACED
+from gradwalk.torch.follow import check_model
+from gradwalk.torch.layers import sort_out
+from gradwalk.torch.measurement import Call, Inputs, Loss, Measured, measure, over_examples
 from gradwalk.torch.prediction import BAND, UNKNOWN, Prediction, log_norm_step, predict, scaled_up
+from gradwalk.torch.trace import Trace
 from gradwalk.torch.walk import GradientWalk
+from gradwalk.torch.weight_layers import fan_in, is_dense
 
-_STUCK = 0.05  # share of the greatest slope below which a unit passes next to nothing
-_FEWEST = 8  # examples from which on it can be told that a unit is stuck
+_STUCK = 0.05  # the share of the largest slope below which a unit passes next to nothing
+_FEWEST = 8  # examples needed to call a unit stuck
 _COMPARED = 64  # examples whose gradients are compared with each other for the band
 
 
 def probe(
     model: nn.Module, inputs: Inputs, loss_fn: Loss, *, activation: str | Activation | None = None
 ) -> GradientWalk:
-    """Return the walk of the gradient through a model, measured on a batch, over the predicted band.
+    """Return the walk of the gradient through a model, measured on a batch, with the predicted band.
 
-    `inputs` is a tensor or a tuple of arguments, examples along the first dimension; loss_fn(output) gives the loss.
-    `activation` stands in where the one a layer reads cannot be found. The model is run once as it is, in its own
-    mode; parameters, their .grad, buffers, hooks and the random state are as before. Norms are taken in double
-    precision of the gradients as they are, so autocast and a scaled loss change nothing but the rounding; a gradient
-    that leaves the range of its dtype is followed further with a rescaled one.
+    `inputs` is a tensor or a tuple of arguments, with examples along the first dimension; loss_fn(output) returns the
+    loss. `activation` is used where the one that a layer reads cannot be determined. The model is run exactly once,
+    forward and back, in its own mode; parameters, their .grad, buffers, hooks and the random state stay as they are.
+    Norms are computed in double precision, so that autocast and a scaled loss change nothing but the rounding; a
+    gradient that leaves the range of its dtype is continued from a rescaled one.
 
     The prediction takes the forward pass and the scale of each weight matrix as given, and delta at the output as
-    independent of both; it holds for chains of layers and activations. The band is that of the batch's mean: as far
-    as the gradients of two examples point the same way, their walks are one.
+    independent of both; it holds for chains of layers and activations. The band is that of the mean over the batch: as
+    far as the gradients of two examples point in the same direction, their walks are the same.
 
     >>> net = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 2))
     >>> probe(net, torch.eye(8), lambda y: y.square().sum()).layers
     ('0', '2')
     """
-    measured = measure(model, inputs, loss_fn)
-    try:
-        with undisturbed(model):
-            found = {layer.name: layer for layer in find_layers(model, activation, inputs).found}
-        notes: tuple[str, ...] = ()
-    except ValueError as error:
-        found, notes = {}, (f"nothing is predicted: {error}",)
-    reads: list[Activation | None] = []
-    for call in measured.calls:
-        layer = found.get(call.name)
-        covered = layer is not None and not set(layer.notes) - {UNTRACED, GIVEN}
-        reads.append(layer.activation if layer is not None and covered else None)
-        if layer is not None and not covered:
-            notes += (f"{call.name}: {', '.join(layer.notes)}; nothing is predicted below it",)
+    check_model(model, "probe")
+    given = None if activation is None else activations.activation(activation)
+    trace = Trace(model)
+    measured = measure(model, inputs, loss_fn, "probe", trace)
+    return compared(measured, trace, given)
+
+
+def compared(measured: Measured, trace: Trace, given: Activation | None) -> GradientWalk:
+    """Return a measured walk next to the one predicted from the model's trace."""
+    reads, notes = _reads(measured, trace, given)
     prediction = _predicted(measured, reads)
     mean = measured.mean
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -58,7 +57,7 @@ def probe(
     return GradientWalk(
         layers=tuple(call.name for call in measured.calls),
         reads=tuple(reads),
-        widths=tuple(_width(call) for call in measured.calls),
+        widths=tuple(fan_in(call.module) for call in measured.calls),
         log_norm=mean,
         spread=over_examples(measured.log_norm, _spread),
         forward=np.log(np.maximum(measured.rms, 5e-324)),
@@ -71,14 +70,28 @@ def probe(
         examples=len(measured.log_norm),
         lost=measured.lost,
         broken=measured.broken,
-        notes=notes,
+        notes=tuple(f"{note}; nothing is predicted below it" for note in notes),
     )
 
 
-def _width(call: Call) -> int:
-    weight = call.module.weight
-    assert isinstance(weight, Tensor)
-    return weight[0].numel()
+def _reads(measured: Measured, trace: Trace, given: Activation | None) -> tuple[list[Activation | None], list[str]]:
+    """Return the activation that each layer reads, None where nothing can be predicted, and the reasons for that."""
+    candidates, left_alone = sort_out(trace)
+    excluded = {each.name: each.why for each in left_alone}
+    reads: list[Activation | None] = []
+    notes = []
+    for call in measured.calls:
+        name = trace.names[call.module]
+        reading = trace.readings.get(name) if name in candidates else None
+        activation = (reading.signal.activation or given) if reading else None
+        obstacles = sorted(map(str, reading.signal.notes | reading.notes)) if reading else []
+        if reading and activation is None:
+            obstacles.append(f"what it reads is not known ({reading.signal.why}); pass activation=")
+        if name in excluded:
+            obstacles.append(excluded[name])
+        reads.append(None if obstacles else activation)
+        notes += [f"{call.name}: {', '.join(obstacles)}"] if obstacles else []
+    return reads, notes
 
 
 def _spread(log_norms: Array) -> float:
@@ -93,16 +106,16 @@ def _predicted(measured: Measured, reads: list[Activation | None]) -> Prediction
             moves.append(UNKNOWN)
             continue
         q = measured.rms[place - 1] ** 2
-        move = log_norm_step(f, call.module, q, call.reads, call.output, delta)
+        move = log_norm_step(f, call.module, q, call.input_shape, call.output, delta)
         moves.append(move._replace(variance=move.variance * _alignment(delta)))
     return predict(moves)
 
 
 def _alignment(delta: Tensor) -> float:
-    """Return the mean squared cosine between the examples' gradients: the share of a step's variance that stays.
+    """Return the mean squared cosine between the examples' gradients: the share of a step's variance that remains.
 
     Given delta, the random vectors W^T delta of two examples correlate as their deltas do, and squares of Gaussians
-    as the square of that.
+    correlate as the square of that.
     """
     rows = scaled_up(delta)[:_COMPARED].reshape(min(len(delta), _COMPARED), -1)
     rows = nn.functional.normalize(rows, dim=1, eps=1e-300)
@@ -111,11 +124,11 @@ def _alignment(delta: Tensor) -> float:
 
 
 def _stuck(call: Call, f: Activation | None) -> float:
-    """Return the share of units whose slope stays below 5 % of the greatest there is, for all examples."""
+    """Return the share of units whose slope is below 5 % of the largest slope for all examples."""
     a = call.output.detach()
-    features = a.movedim(-1 if isinstance(call.module, nn.Linear) else 1, 0).flatten(1)
     if f is None or len(a) < _FEWEST:
         return math.nan
-    greatest = float(np.abs(f.derivative(np.linspace(-8.0, 8.0, 1601))).max())
+    features = a.movedim(-1 if is_dense(call.module) else 1, 0).flatten(1)
+    largest = float(np.abs(f.derivative(np.linspace(-8.0, 8.0, 1601))).max())
     slope = np.abs(np.asarray(f.derivative(features.double().cpu().numpy())))
-    return float((slope < _STUCK * greatest).all(axis=1).mean())
+    return float((slope < _STUCK * largest).all(axis=1).mean())

@@ -1,7 +1,7 @@
-"""A stand-in for a tensor that is followed through the model's own code, many times quicker than torch.fx does it.
+"""A stand-in for a tensor that goes through the model's own code, many times faster than torch.fx traces it.
 
-It knows modules, functions of torch, methods of tensors and sums. Anything else, a branch above all, stops it, so that
-where it comes through torch.fx goes the same way or none.
+It knows modules, torch functions, tensor methods and sums. Anything else, above all a branch on a value, stops it, so
+that where it gets through, torch.fx follows the same path or none.
 """
 
 import inspect
@@ -12,51 +12,54 @@ from typing import Any, NoReturn
 
 import torch
 from torch import nn
+from torch.utils._pytree import tree_leaves
 
-from gradwalk.torch.path import Path, Signal
+from gradwalk.torch.signals import Signal
+from gradwalk.torch.trace import Trace
 
 _PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device)
-_CALL = "_compiled_call_impl"  # nn.Module.__call__ runs it where it is set, and then leaves hooks out
+_CALL = "_compiled_call_impl"  # nn.Module.__call__ runs it where it is set, and then runs no hooks
 
 
-def comes_through(path: Path, model: nn.Module) -> bool:
-    """Follow a stand-in for every input through the model; return whether that went well, else nothing is kept."""
+def passes_through(trace: Trace) -> bool:
+    """Pass one stand-in per input through the model; return whether that succeeded, else clear the trace."""
     try:
-        forward = type(model).forward
+        forward = type(trace.model).forward
         code = inspect.unwrap(forward).__code__
         if code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
             return False
-        with _answering(path):
-            forward(model, *(StandIn(path, Signal()) for _ in range(code.co_argcount - 1)))
+        with _answering(trace):
+            output = forward(trace.model, *(StandIn(trace, Signal()) for _ in range(code.co_argcount - 1)))
     except Exception:  # whatever the model's own code raises when given one
-        path.readings.clear()
+        trace.clear()
         return False
+    trace.outputs = tuple(_signals(leaf for leaf in tree_leaves(output) if isinstance(leaf, StandIn)))
     return True
 
 
 class StandIn:
-    """A tensor of which only the signal is known; None where it carries none, as a size."""
+    """A tensor of which only the signal is known; None where it carries none, such as a size."""
 
-    def __init__(self, path: Path, signal: Signal | None) -> None:
-        self.path = path
+    def __init__(self, trace: Trace, signal: Signal | None) -> None:
+        self.trace = trace
         self.signal = signal
 
     @classmethod
     def __torch_function__(
         cls, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> "StandIn":
-        return _behind(func.__name__, *args, **(kwargs or {}))
+        return _through(func.__name__, *args, **(kwargs or {}))
 
     def __getattr__(self, name: str) -> Callable[..., "StandIn"]:
         if name.startswith("_") or not callable(getattr(torch.Tensor, name, None)):
             self._stop()
-        return partial(_behind, name, self)
+        return partial(_through, name, self)
 
     def __add__(self, other: Any) -> "StandIn":
-        return _behind("add", self, other)
+        return _through("add", self, other)
 
     def __radd__(self, other: Any) -> "StandIn":
-        return _behind("add", other, self)
+        return _through("add", other, self)
 
     def _stop(self, *_: Any) -> NoReturn:
         raise TypeError("a stand-in has no value")
@@ -65,23 +68,27 @@ class StandIn:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _behind(function: str, *args: Any, **kwargs: Any) -> StandIn:
+def _through(function: str, *args: Any, **kwargs: Any) -> StandIn:
     inputs = _inputs(args, kwargs)
-    path = inputs[0].path
-    return StandIn(path, path.function(function, _signals(inputs), args, kwargs, parameters=False))
+    trace = inputs[0].trace
+    return StandIn(trace, trace.through_function(function, _signals(inputs), args, kwargs, has_parameters=False))
+
+
+def _through_module(trace: Trace, module: nn.Module, *args: Any, **kwargs: Any) -> StandIn:
+    return StandIn(trace, trace.through_module(module, _signals(_inputs(args, kwargs))))
 
 
 def _inputs(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[StandIn]:
-    """Return the stand-ins among the arguments, each once; beside them only plain values are allowed."""
-    found: dict[int, StandIn] = {}
-    for each in (*args, *kwargs.values()):
-        if isinstance(each, StandIn):
-            found[id(each)] = each
-        elif isinstance(each, tuple | list):
-            found |= {id(inner): inner for inner in _inputs(each, {})}
-        elif not isinstance(each, _PLAIN):
-            raise TypeError(f"a stand-in does not go with {type(each).__name__}")
-    return list(found.values())
+    """Return the stand-ins among the arguments, each once; all others must be plain values."""
+    inputs: dict[int, StandIn] = {}
+    for argument in (*args, *kwargs.values()):
+        if isinstance(argument, StandIn):
+            inputs[id(argument)] = argument
+        elif isinstance(argument, tuple | list):
+            inputs |= {id(inner): inner for inner in _inputs(argument, {})}
+        elif not isinstance(argument, _PLAIN):
+            raise TypeError(f"a stand-in cannot be combined with a value of type {type(argument).__name__}")
+    return list(inputs.values())
 
 
 def _signals(inputs: Iterable[StandIn]) -> list[Signal]:
@@ -89,13 +96,13 @@ def _signals(inputs: Iterable[StandIn]) -> list[Signal]:
 
 
 @contextmanager
-def _answering(path: Path) -> Iterator[None]:
-    """Have every module that is not looked into answer by the rules of the path, and put them back afterwards."""
+def _answering(trace: Trace) -> Iterator[None]:
+    """Make every module that is taken as a whole answer with a stand-in; restore the modules on exit."""
     before = []
-    for module, name in path.names.items():
-        if path.is_leaf(module):
+    for module in trace.names:
+        if trace.is_leaf(module):
             before.append((vars(module), vars(module).get(_CALL)))
-            vars(module)[_CALL] = partial(_behind_module, path, name, module)
+            vars(module)[_CALL] = partial(_through_module, trace, module)
     try:
         yield
     finally:
@@ -103,7 +110,3 @@ def _answering(path: Path) -> Iterator[None]:
             del own[_CALL]
             if call is not None:
                 own[_CALL] = call
-
-
-def _behind_module(path: Path, name: str, module: nn.Module, *args: Any, **kwargs: Any) -> StandIn:
-    return StandIn(path, path.module(name, module, _signals(_inputs(args, kwargs))))

@@ -1,0 +1,119 @@
+"""Ways of following a signal through a model, each of which fills a `Trace`.
+
+A plain `nn.Sequential` is a chain and needs neither a run nor a trace. Of other models, given an example, every torch
+function is watched during one run; without one, a stand-in goes through the model's code, and torch.fx where it cannot.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import fx, nn
+
+from gradwalk.torch.roles import QUERIES
+from gradwalk.torch.signals import Signal
+from gradwalk.torch.standin import passes_through
+from gradwalk.torch.trace import Trace
+from gradwalk.torch.undisturbed import undisturbed
+from gradwalk.torch.watch import watched
+
+
+def follow_chain(trace: Trace) -> bool:
+    """Follow the signal through a chain of modules; return whether the model is one."""
+    modules = list(_leaves(trace.model))
+    if not all(map(trace.is_leaf, modules)):
+        return False
+    signal = Signal()
+    for module in modules:
+        signal = trace.through_module(module, [signal])
+    trace.outputs = (signal,)
+    return True
+
+
+def _leaves(model: nn.Module) -> Iterator[nn.Module]:
+    if type(model) is not nn.Sequential:
+        yield model
+        return
+    for child in model:
+        yield from _leaves(child)
+
+
+def follow_run(trace: Trace, example: Any, where: str) -> None:
+    """Follow the signal through one run of the model, in evaluation mode and without gradient."""
+    check_materialised(trace.model, where)
+    args, kwargs = _call(example)
+    try:
+        with undisturbed(trace.names, evaluating=True), torch.no_grad(), watched(trace, (args, kwargs)):
+            trace.model(*args, **kwargs)
+    except Exception as error:
+        raise ValueError(f"{where}: the model does not run on the example: {error}") from error
+
+
+def check_model(model: nn.Module, where: str) -> None:
+    """Raise a TypeError for anything but a module."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"{where}: model must be a torch.nn.Module, got {type(model).__name__}")
+
+
+def check_materialised(model: nn.Module, where: str) -> None:
+    """Raise a ValueError for a model with lazy layers that have no weights yet."""
+    if any(isinstance(p, nn.parameter.UninitializedParameter) for p in model.parameters()):
+        raise ValueError(f"{where}: the model has lazy layers that are not yet materialised; run it once first")
+
+
+def _call(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(example, Mapping):
+        return (), dict(example)
+    return (tuple(example), {}) if isinstance(example, tuple | list) else ((example,), {})
+
+
+def follow_code(trace: Trace) -> str:
+    """Follow the signal through the model's code without running it; return why that failed, or ""."""
+    trace.checks_channels = True
+    try:
+        with undisturbed(trace.names, evaluating=True):
+            if passes_through(trace):
+                return ""
+            graph = _Tracer(trace).trace(trace.model)
+        _follow_graph(trace, graph)
+    except Exception as error:  # whatever the model's own code raises when given a proxy
+        trace.clear()
+        return f"{type(error).__name__.strip('_')}: {str(error).partition(chr(10))[0]}".rstrip(": ")
+    finally:
+        trace.checks_channels = False
+    return ""
+
+
+class _Tracer(fx.Tracer):
+    """Traces into every module that is not taken as a whole."""
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__()
+        self.signals = trace
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return self.signals.is_leaf(m)
+
+
+def _follow_graph(trace: Trace, graph: fx.Graph) -> None:
+    signals: dict[fx.Node, Signal | None] = {}
+    for node in graph.nodes:
+        inputs = [signal for n in node.all_input_nodes if (signal := signals[n]) is not None]
+        signals[node] = _through_node(trace, node, inputs)
+        if node.op == "output":
+            trace.outputs = tuple(inputs)
+
+
+def _through_node(trace: Trace, node: fx.Node, signals: list[Signal]) -> Signal | None:
+    if node.op == "placeholder":
+        return Signal()
+    if node.op == "call_module":
+        return trace.through_module(trace.model.get_submodule(str(node.target)), signals)
+    if node.op not in ("call_function", "call_method"):
+        return None
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
+    if name == "getattr":
+        attribute = str(node.args[1])
+        name = attribute if attribute in QUERIES else "getattr"
+    has_parameters = any(each.op == "get_attr" for each in node.all_input_nodes)
+    return trace.through_function(name, signals, node.args, node.kwargs, has_parameters)

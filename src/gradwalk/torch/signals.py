@@ -1,0 +1,70 @@
+"""What is known of a tensor on its way through a network, and why a layer is outside the theory."""
+
+from enum import Enum
+from typing import NamedTuple
+
+from gradwalk.activations import Activation, activation
+
+LINEAR = activation("linear")
+
+
+class Note(Enum):
+    """Something about a layer that its numbers depend on; `outside`: the theory does not predict its drift."""
+
+    RESIDUAL = "residual", True
+    NORM = "norm", True
+    ATTENTION = "attention", True
+    RECURRENT = "recurrent", True
+    REPEATED = "called more than once", True
+    POOLING = "pooling: not counted", False
+    SCALED = "scaled: not counted", False
+    UNTRACED = "path not traced: order of registration", False
+    GIVEN = "activation as given, not recognised", False
+
+    def __init__(self, text: str, outside: bool) -> None:
+        self.text = f"{text}: outside the theory" if outside else text
+        self.outside = outside
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Signal(NamedTuple):
+    """What is known of a tensor.
+
+    activation: the one whose output it is, None where that is unknown for the reason in `why`. position: the number of
+    weight layers on the longest path to it. notes: what it went through. sources: the weight layers whose outputs it is
+    made of, with no other weight layer between. channels: their number, 0 where unknown.
+    """
+
+    activation: Activation | None = LINEAR
+    position: int = 0
+    notes: frozenset[Note] = frozenset()
+    sources: frozenset[str] = frozenset()
+    why: str = ""
+    channels: int = 0
+
+    def noted(self, note: Note) -> "Signal":
+        """Return the signal with one more note."""
+        return self._replace(notes=self.notes | {note})
+
+    def unknown(self, why: str) -> "Signal":
+        """Return the signal where the activation is not known any more."""
+        return self._replace(activation=None, why=why, channels=0)
+
+    def activated(self, activation: Activation) -> "Signal":
+        """Return the signal after an activation; after two in a row with no norm between, nothing is known."""
+        if activation.name == "linear":
+            return self
+        before = self.activation
+        if (before is None or before.name != "linear") and Note.NORM not in self.notes:
+            return self.unknown(self.why or f"it reads {activation} of {before}")
+        return self._replace(activation=activation, why="")
+
+
+class Merge(NamedTuple):
+    """A place where signals come together: the operation, why that matters, and what each signal was."""
+
+    operation: str
+    note: Note
+    signals: tuple[Signal, ...]

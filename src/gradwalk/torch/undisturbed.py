@@ -1,0 +1,39 @@
+"""Run or trace a model and leave it as it was."""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+
+@contextmanager
+def undisturbed(modules: Collection[nn.Module], *, evaluating: bool = False) -> Iterator[None]:
+    """Restore the modes and buffers of a model's modules, and the random state, on exit.
+
+    evaluating: puts all modules into evaluation mode meanwhile.
+    """
+    modes = [(module, module.training) for module in modules]
+    buffers = [(module, dict(module._buffers)) for module in modules if module._buffers]
+    values = {id(buffer): buffer.clone() for _, own in buffers for buffer in own.values() if buffer is not None}
+    parameters = (p for module in modules for p in module._parameters.values() if p is not None)
+    with torch.random.fork_rng(devices=sorted({p.get_device() for p in parameters if p.is_cuda})):
+        try:
+            if evaluating:
+                for module in modules:
+                    _set_mode(module, False)
+            yield
+        finally:
+            for module, mode in modes:
+                if module.training != mode:
+                    _set_mode(module, mode)
+            with torch.no_grad():
+                for module, own in buffers:
+                    module._buffers.update(own)
+                    for buffer in own.values():
+                        if buffer is not None and not torch.equal(buffer, values[id(buffer)]):
+                            buffer.copy_(values[id(buffer)])
+
+
+def _set_mode(module: nn.Module, training: bool) -> None:
+    object.__setattr__(module, "training", training)  # nn.Module's own looks for parameters and is slow

@@ -1,0 +1,66 @@
+"""Layers with weights: Linear, the convolutions, and the Conv1D of transformers; their fan-in and their weights."""
+
+import torch
+from torch import Tensor, nn
+
+_CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+_KINDS = (nn.Linear, *_CONVOLUTIONS, *TRANSPOSED)
+NAMES = "Linear, Conv or ConvTranspose"
+
+
+def is_weight_layer(module: nn.Module) -> bool:
+    """Return whether a module is a layer whose weights the gradient walks over."""
+    return isinstance(module, _KINDS) or _is_conv1d(module)
+
+
+def is_dense(module: nn.Module) -> bool:
+    """Return whether a weight layer multiplies the last dimension of its input with a matrix."""
+    return isinstance(module, nn.Linear) or _is_conv1d(module)
+
+
+def weight_layers(model: nn.Module) -> dict[nn.Module, str]:
+    """Return the weight layers of a model with their names; the model itself is called by its class."""
+    return {module: name or type(module).__name__ for name, module in model.named_modules() if is_weight_layer(module)}
+
+
+def fan_in(module: nn.Module) -> int:
+    """Return how many inputs an output unit sums: channels per group, times the kernel for a convolution.
+
+    A transposed convolution of stride s spreads its kernel over s times as many outputs per dimension, so that an
+    output unit sums prod(kernel) / prod(stride) positions on average; the result is that average, rounded.
+
+    >>> fan_in(nn.Conv2d(8, 4, 3, groups=2)), fan_in(nn.ConvTranspose1d(8, 4, 6, stride=3))
+    (36, 16)
+    """
+    weight = module.weight
+    assert isinstance(weight, Tensor)
+    if not isinstance(module, TRANSPOSED):
+        return len(weight) if _is_conv1d(module) else weight.shape[1:].numel()
+    positions = weight.shape[2:].numel() / torch.Size(module.stride).numel()
+    return max(1, round(module.in_channels // module.groups * positions))
+
+
+def weight_of(module: nn.Module) -> Tensor:
+    """Return the weight of a layer, also where a parametrisation computes it."""
+    weight = module.weight
+    assert isinstance(weight, Tensor)
+    return weight.detach()
+
+
+def output_rows(module: nn.Module, weight: Tensor) -> Tensor:
+    """Return a view of a weight, or of one group of it, with one row per output channel."""
+    return weight.transpose(0, 1) if isinstance(module, TRANSPOSED) or _is_conv1d(module) else weight
+
+
+def channels(module: nn.Module) -> tuple[int, int]:
+    """Return how many channels or features a layer reads and returns, 0 where it does not have the attributes."""
+    own = vars(module)
+    if "in_channels" in own:
+        return own["in_channels"], own["out_channels"]
+    return own.get("in_features", 0), own.get("out_features", 0)
+
+
+def _is_conv1d(module: nn.Module) -> bool:
+    """Return whether a module is the Conv1D of transformers: a Linear whose weight is (in, out)."""
+    return type(module).__name__ == "Conv1D" and hasattr(module, "nf")
