@@ -17,6 +17,8 @@ from gradwalk.cli.gain import gain
 from gradwalk.cli.reproduce import reproduce
 from gradwalk.cli.walk import walk
 from gradwalk.figures import table
+from gradwalk.figures.walks_picture import draw_walks
+from gradwalk.theory import predicted_walk
 
 COMMANDS = (cli.root, gain, walk, reproduce)
 
@@ -128,6 +130,19 @@ def test_walk_draws_in_the_format_of_the_ending(tmp_path: Path, activation: str,
     run("walk", activation, "--width", "10", "--depth", "5", "--gain", "1.1", "--walks", "9", "--out", str(path))
     start = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}[ending]
     assert path.read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize(("activation", "source"), [("relu", "predicted"), ("tanh", "measured")])
+def test_the_picture_of_walks_has_the_band_that_theory_predicts_where_it_can(activation: str, source: str) -> None:
+    walks = gradwalk.simulate(activation, [9, 6, 12], gain=[1.3, 1.1], walks=100, rng=1)
+    panel = draw_walks(walks).axes[0]
+    lines = {line.get_label(): line.get_ydata() for line in panel.lines}
+    band = predicted_walk("relu", [9, 6, 12], [1.3, 1.1])
+    mean, deviation = walks.log_norm.mean(axis=0), walks.log_norm.std(axis=0)
+    lower = band.mean - 2 * band.deviation if source == "predicted" else mean - 2 * deviation
+    assert lines[f"{source}, ± 2 s.d."] == pytest.approx(lower)
+    assert lines["mean of all walks"] == pytest.approx(mean)
+    assert panel.get_title() == f"{activation}, D = 2, g = 1.1 to 1.3"
 
 
 @pytest.mark.usefixtures("quick")

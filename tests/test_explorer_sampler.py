@@ -7,6 +7,7 @@ import json
 import math
 import shutil
 import subprocess
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
 
@@ -28,32 +29,52 @@ BOTH = ["gaussian", "orthogonal"]
 def javascript(request, tmp_path_factory):
     """Return a function that calls a JavaScript function with an argument after the explorer's script has run."""
     if request.param == "node":
-        return in_node(tmp_path_factory.mktemp("node"))
+        with in_node(tmp_path_factory.mktemp("node")) as call:
+            yield call
+        return
     page = request.getfixturevalue("chromium").new_page()
     page.add_script_tag(content=script().replace("typeof document", "typeof noDocument"))
 
     def call(function, argument=None):  # as text, because Chromium transfers long lists one number at a time
         return json.loads(page.evaluate(f"(given) => JSON.stringify(({function})(given) ?? null)", argument))
 
-    return call
+    yield call
 
 
+SERVER = """
+require(process.argv[2]);
+require("readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const { source, given } = JSON.parse(line);
+  let reply;
+  try {
+    reply = { value: eval(`(${source})`)(given) ?? null };
+  } catch (error) {
+    reply = { error: error.stack };
+  }
+  process.stdout.write(JSON.stringify(reply) + "\\n");
+});
+"""
+
+
+@contextmanager
 def in_node(folder):
+    """Yield a function that calls JavaScript in one Node process."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed")
-    library = folder / "explorer.js"
-    library.write_text(script(), encoding="utf-8")
+    (folder / "explorer.js").write_text(script(), encoding="utf-8")
+    (folder / "server.js").write_text(SERVER, encoding="utf-8")
+    command = [node, str(folder / "server.js"), str(folder / "explorer.js")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8") as process:
 
-    def call(function, argument=None):
-        code = f"require({json.dumps(str(library))}); const given = JSON.parse(require('fs').readFileSync(0));"
-        code += f"process.stdout.write(JSON.stringify(({function})(given) ?? null));"
-        given = json.dumps(argument)
-        result = subprocess.run([node, "-e", code], input=given, capture_output=True, text=True, encoding="utf-8")
-        assert result.returncode == 0, result.stderr
-        return json.loads(result.stdout)
+        def call(function, argument=None):
+            process.stdin.write(json.dumps({"source": function, "given": argument}) + "\n")
+            process.stdin.flush()
+            reply = json.loads(process.stdout.readline())
+            assert "error" not in reply, reply["error"]
+            return reply["value"]
 
-    return call
+        yield call
 
 
 def assert_same_law(left, right):

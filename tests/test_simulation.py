@@ -170,6 +170,21 @@ def test_every_keeps_some_layers_of_the_same_walks():
     np.testing.assert_array_equal(some.log_norm, whole.log_norm[:, [0, 20, 40, 50]])
 
 
+def test_walks_describe_what_was_sampled():
+    walks = gw.simulate("tanh", [7, 20, 5, 9], gain=[1.0, 1.2, 1.4], walks=30, rng=1, weights="orthogonal")
+    assert (str(walks.activation), walks.widths, walks.weights, walks.depth) == ("tanh", (7, 20, 5, 9), "orthogonal", 3)
+    assert walks.gains.tolist() == [1.0, 1.2, 1.4]
+    assert repr(walks).startswith("Walks(30 walks of tanh, depth 3: final log-norm ")
+
+
+def test_the_summary_has_the_quantiles_of_the_walks_at_a_few_layers():
+    walks = gw.simulate("relu", 20, 40, gain=1.4, walks=200, rng=1)
+    rows = walks.summary(layers=3)
+    assert [row.layer for row in rows] == [40, 20, 0]
+    column = walks.log_norm[:, 20]
+    assert rows[1][1:] == pytest.approx((column.mean(), *np.quantile(column, [0.05, 0.95])))
+
+
 @pytest.mark.parametrize(("name", "gain"), [("relu", 0.1), ("linear", 20.0)])
 def test_nothing_overflows_or_underflows_at_log_norms_of_30_000(name, gain):
     depth, step = 12_000, gw.step(name, 5)

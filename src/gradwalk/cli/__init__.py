@@ -73,7 +73,7 @@ def root(
 
     `gradwalk walk tanh --width 100 --depth 200 --out walk.png`
 
-    `gradwalk train --data digits --depth 64 --params 1e5 --out digits-64`
+    `gradwalk train --data digits --depth 64 --params 1e5 --epochs 5 --out digits-64`
 
     `gradwalk reproduce fig1 --out figures`
     """
