@@ -114,7 +114,11 @@ def _bar(job: Progress) -> Iterator[None]:
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
 
-    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}")
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[text]}", markup=False),
+    )
     bar = Bar(*columns, console=Console(stderr=True), transient=True)
     task = bar.add_task(job.label, total=job.total, text="")
     due = _PATIENCE

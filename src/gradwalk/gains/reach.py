@@ -27,9 +27,15 @@ def max_depth(
 ) -> float:
     """Return the largest depth at which the final log-norm at the unbiased gain has at most that spread.
 
-    Exact for neutral activations, floor(4 spread^2 / variance of a step), and infinite where the variance is 0.
-    For the others sampled, accurate to a few percent, and infinite above 100,000. The default is the largest
-    serviceable depth.
+    Exact for neutral activations, floor(4 spread^2 / variance of ln z), and infinite where that variance is 0 (linear
+    with orthogonal weights). For the others sampled, accurate to a few percent, and infinite above 100,000.
+
+    Args:
+        activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`.
+        width: units per layer.
+        spread: the standard deviation of the final log-norm over networks; the default is called serviceable.
+        weights: "gaussian", or "orthogonal" for Haar orthogonal matrices.
+        seed: of the sampled walks.
 
     >>> max_depth("relu", width=100, spread=1.0)
     77
@@ -51,7 +57,8 @@ def min_width(
     """Return the smallest width at which the final log-norm at the unbiased gain has at most that spread.
 
     Exact for neutral activations; a ReLU network needs about 5 depth / (4 spread^2) units. For the others sampled,
-    accurate to a few percent; raises ValueError where no width up to 100,000 is enough.
+    accurate to a few percent; raises ValueError where no width up to 100,000 is enough. See `max_depth` for the
+    arguments; `depth` is the number of weight layers.
 
     >>> min_width("relu", depth=1000, spread=1.0)
     1254

@@ -128,7 +128,8 @@ def _bracket(mean: Callable[[float], float], start: float, f: Activation) -> tup
         if mean(other) * at_start <= 0:
             return min(near, other), max(near, other)
         near, reach = other, 2 * reach
+    low, high = sorted((math.exp(start), math.exp(near)))
     raise ValueError(
-        f"solve_gain: no gain between {math.exp(start) / 50:.3g} and {math.exp(start) * 50:.3g} makes the walk of "
-        f"{f} unbiased; wider layers may have one"
+        f"solve_gain: no gain between {low:.3g} and {high:.3g} makes the walk of {f} unbiased; try wider layers or a "
+        "smaller depth"
     )

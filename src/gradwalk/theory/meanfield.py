@@ -37,8 +37,8 @@ def q_map(activation: str | Activation, q: float, gain: float = 1.0) -> float:
 def chi(activation: str | Activation, q: float, gain: float = 1.0) -> float:
     """Return the expected growth of |delta|^2 over one layer, g^2 E[f'(sqrt(q) x)^2], x standard normal.
 
-    `q` is the variance of the pre-activations. This is <z> at gain g, which is exact at any width for Gaussian weights;
-    ln chi is the limit of the drift <ln z> for infinite width.
+    `q` is the variance of the pre-activations. At any width, chi is the expectation of g^2 z if the pre-activations are
+    independent of the weights. At gain 1, ln chi is the limit of the drift <ln z> for infinite width.
 
     >>> round(chi("relu", 1.0, gain=2**0.5), 12)
     1.0
@@ -81,7 +81,7 @@ def fixed_point(activation: str | Activation, gain: float) -> float:
     signs = np.sign([excess(u) for u in grid])
     turns = np.flatnonzero(signs[:-1] * signs[1:] <= 0)
     if len(turns) == 0:
-        raise ValueError(f"fixed_point: {f} has no fixed point between 1e-6 and 1e6 at gain={g:g}")
+        raise ValueError(f"fixed_point: {f} has no fixed point between 1e-6 and 1e6 at gain={g:g}; choose another gain")
     return float(np.exp(optimize.brentq(excess, grid[turns[0]], grid[turns[0] + 1], xtol=1e-13)))
 
 

@@ -71,7 +71,7 @@ function withoutLuck(finals, luck) {
 }
 
 // The same random numbers at every trial gain make the mean a smooth function of the gain. Its root is found with a
-// fifth of the walks and refined by one Newton step with all of them. NaN where no gain within a factor of 50 is
+// fifth of the walks and refined by one Newton step with all of them. NaN where no gain within a factor of 24 is
 // unbiased.
 function* solvingSteps(given) {
   const settings = { weights: "gaussian", seed: 1, ...given }, { activation, width, depth } = settings;
