@@ -45,11 +45,11 @@ def test_it_leaves_a_sweep_with_metrics_curve_and_network(tmp_path):
 
 
 def test_without_options_it_trains_the_default_run(monkeypatch):
-    asked = []
-    monkeypatch.setattr("gradwalk.sweep.plan", lambda spec, *_, **__: asked.extend(spec.runs()) or 1 / 0)
+    runs = []
+    monkeypatch.setattr("gradwalk.sweep.plan", lambda spec, *_, **__: runs.extend(spec.runs()) or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         call()
-    assert asked == [Run()]
+    assert runs == [Run()]
 
 
 def test_the_help_shows_the_defaults_of_a_run():

@@ -87,7 +87,7 @@ def test_a_plot_shows_every_run_and_the_best_of_each_colour(small):
     assert (panel.get_xlabel(), panel.get_ylabel()) == ("gain", "training error")
     lines = {line.get_label(): line.get_xydata().tolist() for line in panel.lines}
     for depth in (3, 4):
-        expected = [[each.run.gain, each.train_error] for each in small.results[:4] if each.run.depth == depth]
+        expected = [[result.run.gain, result.train_error] for result in small.results[:4] if result.run.depth == depth]
         assert lines[str(depth)] == expected
     crosses = [points for points in panel.collections if len(points.get_paths()) and points.get_offsets().shape[0] == 1]
     assert [points.get_offsets()[0, 0] for points in crosses] == [1.0]

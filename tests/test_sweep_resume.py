@@ -60,7 +60,8 @@ class Whole(NamedTuple):
 @pytest.fixture(scope="module")
 def whole(spec, tmp_path_factory):
     summary = run_sweep(Spec.load(spec), tmp_path_factory.mktemp("whole"))
-    return Whole(numbers(summary.results), summary.seconds / len({each.run.stacks_with() for each in summary.results}))
+    stacks = {result.run.stacks_with() for result in summary.results}
+    return Whole(numbers(summary.results), summary.seconds / len(stacks))
 
 
 def results(folder):

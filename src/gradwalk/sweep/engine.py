@@ -193,7 +193,7 @@ class JobWatcher(Watcher):
             self._listener.epoch_ended(self._identity[run], epoch)
 
     def ended(self, outcome: Outcome) -> None:
-        """Save the network if asked to, and collect the ending."""
+        """Save the network if required, and collect the ending."""
         self._endings.append(finish(self._identity[outcome.run], outcome, self._job.data, self._options))
         self._since = min(self._since, time.monotonic())
         self._report_endings(_BATCHED)

@@ -62,7 +62,7 @@ def leave() -> None:
 def nodes(device: str = "cpu") -> list[Node]:
     """Return the nodes that can run tasks on the device."""
     alive = [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
-    every = [Node(int(each.get("CPU", 0)), int(each.get("GPU", 0)), float(each["memory"])) for each in alive]
+    every = [Node(int(has.get("CPU", 0)), int(has.get("GPU", 0)), float(has["memory"])) for has in alive]
     able = [node for node in every if node.cores and node.workers(device)]
     if not able:
         needed = "GPU" if device == "cuda" else "core"

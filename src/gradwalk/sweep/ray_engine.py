@@ -62,8 +62,8 @@ class RayEngine(Engine):
         nodes = ray_cluster.nodes(self.options.device)
         memory = _MEMORY_SHARE * min(node.memory / node.cores for node in nodes)
         workers = sum(node.workers(self.options.device) for node in nodes)
-        found = make_jobs(entries, data, 1, memory=memory, begun=begun, stacks=workers)
-        return sorted(found, key=lambda job: -job.flops)
+        stacks = make_jobs(entries, data, 1, memory=memory, begun=begun, stacks=workers)
+        return sorted(stacks, key=lambda job: -job.flops)
 
     def train(self, jobs: Sequence[Job], listener: Listener) -> None:
         """Train the jobs, and resubmit what is left of those whose node dies."""

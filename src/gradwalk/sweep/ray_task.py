@@ -120,7 +120,7 @@ class _TaskWatcher(Watcher):
         self._message.events.append(EpochEnded(self._identities[run], epoch))
 
     def ended(self, outcome: Outcome) -> None:
-        """Save the network if asked to, and send the ending."""
+        """Save the network if required, and send the ending."""
         self.endings.append(finish(self._identities[outcome.run], outcome, self._data, self._options))
         self._send(RunEnded(self.endings[-1]))
 

@@ -182,12 +182,12 @@ _COUNT = "SELECT status, count(*) AS number FROM runs GROUP BY status"
 
 
 def _result(row: sqlite3.Row, epochs: list[Epoch]) -> Result:
-    columns = [each.name for each in fields(Result) if each.name not in ("run", "epochs", "versions")]
+    columns = [field.name for field in fields(Result) if field.name not in ("run", "epochs", "versions")]
     versions = None if row["versions"] is None else json.loads(row["versions"])
     values: dict[str, Any] = {name: row[name] for name in columns}
     return Result(run=Run(**json.loads(row["settings"])), epochs=tuple(epochs), versions=versions, **values)
 
 
 def _session(row: sqlite3.Row) -> Session:
-    values: dict[str, Any] = {each.name: row[each.name] for each in fields(Session)}
+    values: dict[str, Any] = {field.name: row[field.name] for field in fields(Session)}
     return Session(**values | {name: json.loads(values[name]) for name in ("machine", "versions")})
