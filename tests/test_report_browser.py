@@ -10,16 +10,16 @@ from gradwalk.report import CLAIMS, errata, write_page
 
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 PATIENCE = 120_000  # milliseconds, on a machine that does other things
-PAPERS_FIGURES = [figure.name for figure in FIGURES if figure.in_paper]
+TABLES = every_figure()
+PANELS = {name: len(FIGURES[name].panels(given)) for name, given in TABLES.items()}
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory) -> str:
     folder = tmp_path_factory.mktemp("report")
-    tables = every_figure()
-    for name in tables:
+    for name in TABLES:
         (folder / f"{name}.png").write_bytes(b"")
-    return write_page(folder, tables).as_uri()
+    return write_page(folder, TABLES).as_uri()
 
 
 class Opened:
@@ -55,9 +55,9 @@ def opened(request, chromium: object, address: str) -> Iterator[Opened]:
 
 
 def test_every_figure_is_drawn(opened: Opened) -> None:
-    for name, given in every_figure().items():
+    for name, count in PANELS.items():
         plots = opened.page.locator(f"#{name} .plot")
-        assert plots.count() == len(FIGURES[name].panels(given))
+        assert plots.count() == count
         for plot in plots.all():
             assert plot.locator("svg.main-svg").count() > 0
             assert plot.locator(".scatterlayer .trace").count() > 0
@@ -143,5 +143,5 @@ def test_without_scripts_the_printable_figures_are_shown(chromium: object, addre
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(address)
-    assert page.locator("noscript img").count() == len(PAPERS_FIGURES)
+    assert page.locator("noscript img").count() == len(TABLES)
     context.close()

@@ -107,12 +107,20 @@ def test_the_laptops_grid_keeps_the_shape_of_the_experiment(name: str) -> None:
 # Trained figures
 
 
+def blank(given: Table) -> Picture:
+    """Draw something quickly."""
+    return canvas(1, 1, (1, 1))[0]
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A folder with two tiny specs."""
+    """A folder with tiny specs, and a figure "shallow" that uses one of them and is drawn quickly."""
     path = tmp_path_factory.mktemp("reproduce")
     (path / "tiny.toml").write_text(TINY.format("digits", 200))
     (path / "mnist.toml").write_text(TINY.format("mnist", 5000))
+    (path / "shallow-quick.toml").write_text(TINY.format("digits", 200))
+    record = {"title": "Shallow", "caption": "Two depths.", "draw": blank, "summary": fig4a.summary, "specs": path}
+    FIGURES.register(TrainedFigure(name="shallow", **record))
     return path
 
 
@@ -174,23 +182,22 @@ def test_smoke_runs_from_end_to_end_and_redraws_without_a_sweep(tmp_path: Path, 
 
 
 def test_a_seed_overrides_that_of_the_spec(folder: Path, tmp_path: Path) -> None:
-    result = reproduce("fig4a", spec=folder / "tiny.toml", out=tmp_path, seed=5)
-    assert set(result.figures["fig4a"].table["seed"]) == {5}
+    result = reproduce("shallow", scale="quick", out=tmp_path, seed=5)
+    assert set(result.figures["shallow"].table["seed"]) == {5}
 
 
 def test_without_mnist_all_digits_are_used_and_the_page_says_so(folder: Path, tmp_path: Path) -> None:
     watcher = Messages()
-    result = reproduce(
-        "fig4a", spec=folder / "mnist.toml", out=tmp_path, datasets=Without("mnist"), watcher=watcher, threads=1
-    )
+    datasets = Without("mnist")
+    result = reproduce("shallow", spec=folder / "mnist.toml", out=tmp_path, datasets=datasets, watcher=watcher)
     (message,) = watcher.messages
-    assert message.startswith("fig4a: mnist is not available, digits is used instead (data: mnist is nowhere")
-    shown = result.figures["fig4a"].table
+    assert message.startswith("shallow: mnist is not available, digits is used instead (data: mnist is nowhere")
+    shown = result.figures["shallow"].table
     assert set(shown["train_examples"]) == {len(data.load("digits").train)}
     assert shown.made["note"] in result.page.read_text("utf-8")
 
 
-def test_failed_runs_are_reported(tiny: Reproduction, folder: Path, tmp_path: Path, monkeypatch) -> None:
+def test_failed_runs_are_reported(folder: Path, tmp_path: Path, monkeypatch) -> None:
     from gradwalk import sweep
 
     whole, failures = sweep.run_sweep, 1
@@ -202,12 +209,12 @@ def test_failed_runs_are_reported(tiny: Reproduction, folder: Path, tmp_path: Pa
 
     monkeypatch.setattr(sweep, "run_sweep", failing)
     watcher = Messages()
-    result = reproduce("fig4a", spec=folder / "tiny.toml", out=tmp_path, watcher=watcher)
-    assert watcher.messages == ["fig4a: 1 runs failed and are not drawn (no memory)"]
-    assert dict(result.figures["fig4a"].summary)["runs"] == "2: 1 done, 1 failed"
+    result = reproduce("shallow", scale="quick", out=tmp_path, watcher=watcher)
+    assert watcher.messages == ["shallow: 1 runs failed and are not drawn (no memory)"]
+    assert dict(result.figures["shallow"].summary)["runs"] == "2: 1 done, 1 failed"
     failures = 2
-    with pytest.raises(ValueError, match=r"^reproduce: all runs of fig4a failed \(no memory\)$"):
-        reproduce("fig4a", spec=folder / "tiny.toml", out=tmp_path)
+    with pytest.raises(ValueError, match=r"^reproduce: all runs of shallow failed \(no memory\)$"):
+        reproduce("shallow", scale="quick", out=tmp_path)
 
 
 # Simulated figures
@@ -229,7 +236,7 @@ def toys(monkeypatch) -> list[tuple[str, int]]:
             caption="A toy.",
             in_paper=True,
             compute=compute,
-            draw=lambda given: canvas(1, 1, (1, 1))[0],
+            draw=blank,
             summary=lambda given: [("points", f"{len(given.frame)}")],
         )
 
@@ -310,13 +317,8 @@ def test_a_figure_and_a_claim_from_outside_are_computed_drawn_judged_and_shown(t
     assert "spiral" not in reproduce([], out=tmp_path / "empty", redraw=True).left_out  # it is not the paper's
 
 
-def test_a_trained_figure_from_outside_brings_its_own_spec(tmp_path: Path) -> None:
-    (tmp_path / "shallow-quick.toml").write_text(TINY.format("digits", 200))
-    figure = TrainedFigure(
-        name="shallow", title="Shallow", caption="Two depths.", draw=fig4a.draw, summary=fig4a.summary, specs=tmp_path
-    )
-    FIGURES.register(figure)
-    assert figure.scales == ("quick",)
+def test_a_trained_figure_from_outside_brings_its_own_spec(folder: Path, tmp_path: Path) -> None:
+    assert FIGURES["shallow"].scales == ("quick",)
     result = reproduce("shallow", scale="quick", out=tmp_path, threads=1)
     assert result.figures["shallow"].table["depth"].tolist() == [2, 4]
     assert "Here: digits, 200 examples, 1 epoch." in result.page.read_text("utf-8")

@@ -112,15 +112,15 @@ def draw(table: Table, title: str) -> Picture:
 
 def summary(table: Table, paper: str) -> list[Line]:
     """Return the least errors of each depth, the best depth, and what the schedule of learning rates is worth."""
-    found = errors_by_depth(table)
+    by_depth = errors_by_depth(table)
     lines = overview(table.frame, paper)
-    for depth, error in found.errors.items():
-        lines.append((f"D = {depth}: least mean over g", percent(error, found.examples)))
-        lines.append((f"D = {depth}: best single run", percent(found.run_errors[depth], found.examples)))
-    deepest, best = found.deepest, found.best_depth
+    for depth, error in by_depth.errors.items():
+        lines.append((f"D = {depth}: least mean over g", percent(error, by_depth.examples)))
+        lines.append((f"D = {depth}: best single run", percent(by_depth.run_errors[depth], by_depth.examples)))
+    deepest, best = by_depth.deepest, by_depth.best_depth
     lines.append(("best depth", "none" if best is None else f"{best}"))
-    lines.append((f"error of D = {deepest} over the best depth's", factor(found.ratio(deepest, best))))
-    return lines + found.schedule.lines(f"D = {deepest}: ")
+    lines.append((f"error of D = {deepest} over the best depth's", factor(by_depth.ratio(deepest, best))))
+    return lines + by_depth.schedule.lines(f"D = {deepest}: ")
 
 
 def panels(table: Table) -> list[Panel]:

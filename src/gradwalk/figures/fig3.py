@@ -109,10 +109,10 @@ def summary(table: Table) -> list[Line]:
     """Return the best g and its error at each depth, and what g = 1 gives."""
     examples = example_count(table.frame)
     lines = overview(table.frame, "MNIST, 60,000 examples, 4e6 parameters")
-    for name, found in gain_ranges(table).items():
-        lines += _best_gain_lines(TITLES.get(name, name), found, examples)
+    for name, gain_range in gain_ranges(table).items():
+        lines += _best_gain_lines(TITLES.get(name, name), gain_range, examples)
         if name in PAPERS_BEST:
-            lines += _range_lines(TITLES[name], found)
+            lines += _range_lines(TITLES[name], gain_range)
     return lines
 
 
@@ -155,20 +155,20 @@ def _best_gains(rows: DataFrame) -> Iterator[BestGain]:
         yield BestGain(int(depth), gain, least(runs), least(runs[runs["gain"] == 1.0]))
 
 
-def _best_gain_lines(title: str, found: GainRange, examples: float | None) -> list[Line]:
+def _best_gain_lines(title: str, gain_range: GainRange, examples: float | None) -> list[Line]:
     lines = []
-    for depth in found.depths:
+    for depth in gain_range.depths:
         lines.append((f"{title}, D = {depth.depth}: best g", f"{depth.gain:g}: {percent(depth.error, examples)}"))
         if not np.isnan(depth.error_at_1):
             lines.append((f"{title}, D = {depth.depth}: at g = 1", percent(depth.error_at_1, examples)))
     return lines
 
 
-def _range_lines(title: str, found: GainRange) -> list[Line]:
-    inside = f"{100 * found.share_inside:.0f} % of depths"
-    near_zero = f"{100 * found.near_zero:.0f} % of depths and g in that range"
+def _range_lines(title: str, gain_range: GainRange) -> list[Line]:
+    inside = f"{100 * gain_range.share_inside:.0f} % of depths"
+    near_zero = f"{100 * gain_range.near_zero:.0f} % of depths and g in that range"
     return [
-        (f"{title}: best g in {found.low:g} to {found.high:g}", inside),
+        (f"{title}: best g in {gain_range.low:g} to {gain_range.high:g}", inside),
         (f"{title}: at most {100 * NEAR_ZERO:g} % mistakes", near_zero),
     ]
 

@@ -21,9 +21,9 @@ def draw(table: Table) -> Picture:
 def summary(table: Table) -> list[Line]:
     """Return the errors of each depth, and by what factor the deepest net's exceeds the shallowest one's (C8)."""
     lines = error_by_depth.summary(table, "MNIST, 60,000; D = 128 about 2 times D = 4")
-    found = error_by_depth.errors_by_depth(table)
-    deepest, shallowest = found.deepest, min(found.errors)
-    return [*lines, (f"error of D = {deepest} over D = {shallowest}", factor(found.ratio(deepest, shallowest)))]
+    by_depth = error_by_depth.errors_by_depth(table)
+    deepest, shallowest = by_depth.deepest, min(by_depth.errors)
+    return [*lines, (f"error of D = {deepest} over D = {shallowest}", factor(by_depth.ratio(deepest, shallowest)))]
 
 
 FIGURE = TrainedFigure(

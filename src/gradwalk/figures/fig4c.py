@@ -105,18 +105,18 @@ def line_styles(rows: DataFrame) -> dict[str, str]:
 
 def summary(table: Table) -> list[Line]:
     """Return the mistakes of the best network (C9), and what the schedule of learning rates is worth (C11)."""
-    found, examples = deep_runs(table), example_count(table.frame)
-    winner, lowest = found.best, min(found.lowest.values())
-    by_weights = [(f"best run, {weights} weights", _count(count)) for weights, count in found.mistakes.items()]
+    runs, examples = deep_runs(table), example_count(table.frame)
+    winner, lowest = runs.best, min(runs.lowest.values())
+    by_weights = [(f"best run, {weights} weights", _count(count)) for weights, count in runs.mistakes.items()]
     rates = "none" if winner is None else f"{winner['rate_in']:g} to {winner['rate_out']:g}"
     return [
         *overview(last_epochs(table.frame), "MNIST, 60,000; D = 1000, N = 249: about 50 mistakes"),
-        ("depth, width", f"{found.depth}, {found.width}"),
+        ("depth, width", f"{runs.depth}, {runs.width}"),
         ("best run", percent(np.nan if winner is None else winner["train_error"], examples)),
         ("its rates, in to out", rates),
         *(by_weights if len(by_weights) > 1 else []),
         ("least after any epoch", _count(lowest)),
-        *found.schedule.lines(),
+        *runs.schedule.lines(),
     ]
 
 

@@ -83,14 +83,14 @@ def medians(table: Table) -> DataFrame:
 def contests(table: Table) -> dict[str, list[Contest]]:
     """Return by activation the contest of each depth at which walks and peers were both run."""
     points = medians(table)
-    found: dict[str, list[Contest]] = {}
+    by_activation: dict[str, list[Contest]] = {}
     for name in activations(points):
         for depth, same in grouped(points[points["activation"] == name], "depth"):
             taking_gain = walks()
             walk, peer = _lowest(same, taking_gain), _lowest(same, set(same["weights"]) - taking_gain)
             if walk and peer:
-                found.setdefault(name, []).append(Contest(depth, *walk, *peer))
-    return found
+                by_activation.setdefault(name, []).append(Contest(depth, *walk, *peer))
+    return by_activation
 
 
 def lower_from(by_depth: Sequence[Contest]) -> float | None:

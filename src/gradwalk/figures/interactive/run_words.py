@@ -38,5 +38,5 @@ def members(runs: DataFrame) -> str:
     first, examples = runs.iloc[0], example_count(runs)
     size = f"D = {first['depth']:.0f}, N = {first['width']:.0f}"
     head = f"{size}, λ in {first['rate_in']:g}, λ out {first['rate_out']:g}"
-    each = [f"g = {g:g}: {error(e, examples)}" for g, e in zip(runs["gain"], runs["train_error"], strict=True)]
-    return "<br>".join([head, f"mean {percent(float(runs['train_error'].mean()), examples)}", *each])
+    lines = [f"g = {g:g}: {error(e, examples)}" for g, e in zip(runs["gain"], runs["train_error"], strict=True)]
+    return "<br>".join([head, f"mean {percent(float(runs['train_error'].mean()), examples)}", *lines])

@@ -110,6 +110,6 @@ C10 = Claim(
 
 def _least_errors(table: Table) -> tuple[dict[int, float], str]:
     """Return the error of each depth, infinite if every run diverged, and the same in words."""
-    found = errors_by_depth(table)
-    words = ", ".join(f"{percent(error, found.examples)} at D = {depth}" for depth, error in found.errors.items())
-    return {depth: infinite_if_diverged(error) for depth, error in found.errors.items()}, f"Least error {words}"
+    by_depth = errors_by_depth(table)
+    words = ", ".join(f"{percent(error, by_depth.examples)} at D = {depth}" for depth, error in by_depth.errors.items())
+    return {depth: infinite_if_diverged(error) for depth, error in by_depth.errors.items()}, f"Least error {words}"

@@ -52,12 +52,12 @@ def schedule_matters(tables: Tables) -> Finding:
     for name in PANELS:
         if name not in tables:
             continue
-        found = _deepest_that_learned(tables[name])
+        deepest = _deepest_that_learned(tables[name])
         small = too_small(tables[name], MNIST, TIMIT, TIMIT_SAMPLE)
-        words.append(f"{figure_title(name)}{_words(found)}")
-        obstacle = obstacle or small or ("nothing to compare" if found is None else None)
-        if found is not None and small is None:
-            parts.append(found.matters)
+        words.append(f"{figure_title(name)}{_words(deepest)}")
+        obstacle = obstacle or small or ("nothing to compare" if deepest is None else None)
+        if deepest is not None and small is None:
+            parts.append(deepest.matters)
     return judged("; ".join(words), None if parts else obstacle, lambda: graded(parts))
 
 
@@ -83,10 +83,10 @@ def _deepest_that_learned(table: Table) -> DeepSchedule | None:
         return None
     points = dependable(averages(runs))
     for depth in reversed(unique(points["depth"])):
-        found = DeepSchedule(int(depth), _errors(points[points["depth"] == depth], example_count(runs)))
-        learned = min(found.errors.equal, found.errors.unequal) <= SOMETHING_LEARNED * constant_error(runs)
+        deepest = DeepSchedule(int(depth), _errors(points[points["depth"] == depth], example_count(runs)))
+        learned = min(deepest.errors.equal, deepest.errors.unequal) <= SOMETHING_LEARNED * constant_error(runs)
         if depth >= VERY_DEEP and learned:
-            return found
+            return deepest
     return None
 
 
@@ -95,13 +95,14 @@ def _errors(points: DataFrame, examples: float | None) -> Schedule:
     return Schedule(infinite_if_diverged(errors.equal), infinite_if_diverged(errors.unequal), examples)
 
 
-def _words(found: DeepSchedule | None) -> str:
-    if found is None:
+def _words(deepest: DeepSchedule | None) -> str:
+    if deepest is None:
         return (
             f": from Gaussian weights, no net of {VERY_DEEP} layers or more reached half of a constant answer’s error"
         )
-    equal, unequal = (_short(error, found.errors.examples) for error in (found.errors.equal, found.errors.unequal))
-    return f", D = {found.depth}: {equal} with equal rates, {unequal} with unequal"
+    errors = deepest.errors
+    equal, unequal = (_short(error, errors.examples) for error in (errors.equal, errors.unequal))
+    return f", D = {deepest.depth}: {equal} with equal rates, {unequal} with unequal"
 
 
 def _short(error: float, examples: float | None) -> str:

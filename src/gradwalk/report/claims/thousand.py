@@ -17,17 +17,16 @@ PAPERS_WIDTH = (240, 260)  # about 249
 def a_thousand_layers_learn(tables: Tables) -> Finding:
     """Judge C9."""
     table = tables["fig4c"]
-    scale, found = TrainingScale.of(table), deep_runs(table)
-    mistakes = found.lowest.get("gaussian", math.inf)
+    scale, runs = TrainingScale.of(table), deep_runs(table)
+    mistakes = runs.lowest.get("gaussian", math.inf)
     counts = " and ".join(
-        f"{count:,.0f} from {weights.replace('gaussian', 'Gaussian')} weights"
-        for weights, count in found.lowest.items()
+        f"{count:,.0f} from {weights.replace('gaussian', 'Gaussian')} weights" for weights, count in runs.lowest.items()
     )
     came_out = (
-        f"Fewest mistakes of {scale.examples:,.0f}: {counts}, within {scale.epochs:.0f} epochs; D = {found.depth}, "
-        f"N = {found.width}"
+        f"Fewest mistakes of {scale.examples:,.0f}: {counts}, within {scale.epochs:.0f} epochs; D = {runs.depth}, "
+        f"N = {runs.width}"
     )
-    obstacle = too_small(table, MNIST) or _too_small_for_this(scale, found)
+    obstacle = too_small(table, MNIST) or _too_small_for_this(scale, runs)
     if mistakes > TWICE_THAT and scale.epochs < PAPERS_EPOCHS:
         obstacle = obstacle or f"{PAPERS_EPOCHS} epochs are needed"
 
@@ -49,9 +48,9 @@ C9 = Claim(
 )
 
 
-def _too_small_for_this(scale: TrainingScale, found: DeepRuns) -> str | None:
+def _too_small_for_this(scale: TrainingScale, runs: DeepRuns) -> str | None:
     if scale.examples < (whole := full_size(MNIST) or 0):
         return f"{whole:,} examples are needed"
-    if found.depth < 1000 or not PAPERS_WIDTH[0] <= found.width <= PAPERS_WIDTH[1]:
+    if runs.depth < 1000 or not PAPERS_WIDTH[0] <= runs.width <= PAPERS_WIDTH[1]:
         return "D = 1000 and N = 249 are needed"
     return None

@@ -23,11 +23,11 @@ def best_gain_is_in_range(tables: Tables) -> Finding:
         if not _exceeds(table, name, low, high):
             obstacle = obstacle or f"no g outside {low:g} to {high:g} for {TITLES[name]}"
             continue
-        found = ranges[name]
-        depths = ", ".join(f"{best.gain:g} at D = {best.depth}" for best in found.depths)
-        count = f"{found.inside} of {len(found.depths)} depths in {low:g} to {high:g}"
+        gain_range = ranges[name]
+        depths = ", ".join(f"{best.gain:g} at D = {best.depth}" for best in gain_range.depths)
+        count = f"{gain_range.inside} of {len(gain_range.depths)} depths in {low:g} to {high:g}"
         words.append(f"{TITLES[name]} {depths}: {count}")
-        parts.append(found.share_inside > MOST)
+        parts.append(gain_range.share_inside > MOST)
     return judged("Best g: " + "; ".join(words), obstacle, lambda: graded(parts))
 
 
@@ -36,9 +36,9 @@ def right_gain_reaches_zero(tables: Tables) -> Finding:
     if "fig3" not in tables:
         return not_run("fig3")
     table = tables["fig3"]
-    ranges = {name: found for name, found in gain_ranges(table).items() if name in PAPERS_BEST}
-    shares = [found.near_zero for found in ranges.values()]
-    words = [_near_zero(name, found, example_count(finished(table))) for name, found in ranges.items()]
+    ranges = {name: gain_range for name, gain_range in gain_ranges(table).items() if name in PAPERS_BEST}
+    shares = [gain_range.near_zero for gain_range in ranges.values()]
+    words = [_near_zero(name, gain_range, example_count(finished(table))) for name, gain_range in ranges.items()]
     if "fig4a" in tables and not too_small(tables["fig4a"], MNIST):
         shares.append(errors_by_depth(tables["fig4a"]).near_zero)
         words.append(f"Figure 4A {100 * shares[-1]:.0f} % of depths")
@@ -48,7 +48,7 @@ def right_gain_reaches_zero(tables: Tables) -> Finding:
         obstacle = obstacle or "g = 1 was not run"
     if not reached and TrainingScale.of(table).epochs < PAPERS_EPOCHS:
         obstacle = obstacle or f"{PAPERS_EPOCHS} epochs are needed"
-    lost = all(not found.depths[-1].error_at_1 <= NEAR_ZERO for found in ranges.values())
+    lost = all(not gain_range.depths[-1].error_at_1 <= NEAR_ZERO for gain_range in ranges.values())
     return judged("At most 1 % mistakes: " + "; ".join(words), obstacle, lambda: graded([reached, lost]))
 
 
@@ -84,7 +84,7 @@ def _exceeds(table: Table, name: str, low: float, high: float) -> bool:
     return bool(gains.min() < low and gains.max() > high)
 
 
-def _near_zero(name: str, found: GainRange, examples: float | None) -> str:
-    deepest = found.depths[-1]
+def _near_zero(name: str, gain_range: GainRange, examples: float | None) -> str:
+    deepest = gain_range.depths[-1]
     at_1 = f"g = 1 at D = {deepest.depth}: {percent(deepest.error_at_1, examples)}"
-    return f"{TITLES[name]} {100 * found.near_zero:.0f} % of depths and right g; {at_1}"
+    return f"{TITLES[name]} {100 * gain_range.near_zero:.0f} % of depths and right g; {at_1}"
