@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 
 from gradwalk import checks
 from gradwalk import figures as known
-from gradwalk.data import DATASETS, Datasets
+from gradwalk.data import Datasets
 from gradwalk.figures import Figure, SimulatedFigure, Table, TrainedFigure, provenance
 from gradwalk.figures import table as table_files
 from gradwalk.figures.outcomes import Line
+from gradwalk.figures.stand_ins import with_available_data
 from gradwalk.files import atomic
 from gradwalk.progress import progress
 from gradwalk.report import Finding, findings, write_page
@@ -144,20 +145,7 @@ def reproduce(
         datasets=datasets or Datasets(),
         watcher=watcher or Watcher(),
     )
-    done: dict[str, ReproducedFigure] = {}
-    left_out: dict[str, str] = {}
-    for place, figure in enumerate(chosen, 1):
-        request.watcher.began(figure, place, len(chosen))
-        try:
-            compute = _prepared(figure, request)
-        except (FileNotFoundError, ModuleNotFoundError) as error:
-            if not everything:
-                raise
-            left_out[figure.name] = str(error)
-            request.watcher.noted(f"{figure.name} is left out: {error}")
-            continue
-        done[figure.name] = _draw(figure, compute(), request)
-        request.watcher.ended(done[figure.name])
+    done, left_out = _reproduce_each(chosen, request, optional=everything)
     tables = read_tables(folder)
     page = write_page(folder, tables, left_out) if done else None
     return Reproduction(folder, done, left_out, findings(tables), page)
@@ -194,6 +182,27 @@ def _joined(figures: Iterable[Figure]) -> str:
     return " ".join(figure.name for figure in figures)
 
 
+def _reproduce_each(
+    chosen: Sequence[Figure], request: _Request, *, optional: bool
+) -> tuple[dict[str, ReproducedFigure], dict[str, str]]:
+    """Return the figures that were drawn, and why others were left out; unless `optional`, missing data raise."""
+    done: dict[str, ReproducedFigure] = {}
+    left_out: dict[str, str] = {}
+    for place, figure in enumerate(chosen, 1):
+        request.watcher.began(figure, place, len(chosen))
+        try:
+            compute = _prepared(figure, request)
+        except (FileNotFoundError, ModuleNotFoundError) as error:
+            if not optional:
+                raise
+            left_out[figure.name] = str(error)
+            request.watcher.noted(f"{figure.name} is left out: {error}")
+            continue
+        done[figure.name] = _draw(figure, compute(), request)
+        request.watcher.ended(done[figure.name])
+    return done, left_out
+
+
 def _prepared(figure: Figure, request: _Request) -> Callable[[], Table]:
     """Return a function that computes the table, or raise if data or torch are missing."""
     path = request.data(figure)
@@ -204,7 +213,7 @@ def _prepared(figure: Figure, request: _Request) -> Callable[[], Table]:
     if isinstance(figure, SimulatedFigure):
         return partial(_simulated, figure, request)
     assert isinstance(figure, TrainedFigure), "a figure is simulated or trained"
-    spec, note = _available(request.load_spec(figure), request.datasets)
+    spec, note = with_available_data(request.load_spec(figure), request.datasets)
     if note is not None:
         request.watcher.noted(f"{figure.name}: {note}")
     return partial(_trained, figure, spec, note, request)
@@ -270,27 +279,3 @@ def _written(table: Table, path: Path) -> Table:
     with atomic(path) as partial_path:
         table_files.write(table, partial_path)
     return table_files.read(path)
-
-
-def _available(spec: Spec, datasets: Datasets) -> tuple[Spec, str | None]:
-    """Return the spec with data sets that can be loaded, and a note if one of them stands in for another.
-
-    A data set without a stand-in (TIMIT) raises a FileNotFoundError that says how to get it.
-    """
-    for run in {(run.data, run.examples, run.scaling): run for run in spec.runs()}.values():
-        try:
-            datasets.load(run.data, run.examples, run.scaling)
-        except FileNotFoundError as error:
-            stand_in = DATASETS[run.data].stand_in
-            if stand_in is None:
-                raise
-            note = f"{run.data} is not available, {stand_in} is used instead ({error})"
-            return spec.override(_standing_in(spec, stand_in, datasets)), note
-    return spec, None
-
-
-def _standing_in(spec: Spec, name: str, datasets: Datasets) -> list[str]:
-    """Return the settings that replace a spec's data set, with all its examples if the spec asks for more."""
-    most = len(datasets.load(name, None, "none").train)
-    too_many = any((run.examples or 0) > most for run in spec.runs())
-    return [f"data={name}", *(["examples=none"] if too_many else [])]
