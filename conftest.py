@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -27,6 +28,32 @@ def _one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+REGISTRIES = {
+    "gradwalk.activations": "FAMILIES",
+    "gradwalk.data": "DATASETS",
+    "gradwalk.figures": "FIGURES",
+    "gradwalk.nets": "INITIALISERS",
+    "gradwalk.nets.optimizers": "OPTIMIZERS",
+    "gradwalk.report": "CLAIMS",
+    "gradwalk.sweep": "ENGINES",
+}
+
+
+def _registries() -> list[Any]:
+    """Return the registries whose modules are loaded."""
+    return [getattr(sys.modules[module], name) for module, name in REGISTRIES.items() if module in sys.modules]
+
+
+@pytest.fixture(autouse=True)
+def _registries_restored():
+    """Remove what a test or doctest registers."""
+    before = {id(registry): registry.registered for registry in _registries()}
+    yield
+    for registry in _registries():
+        for name in set(registry.registered) - set(before.get(id(registry), ())):
+            registry.remove(name)
 
 
 @pytest.fixture

@@ -51,6 +51,12 @@ class Registry(Generic[Item]):
         self._registered[name] = item
         return item
 
+    def remove(self, name: str) -> None:
+        """Remove an item that was registered by a user; the built-in ones stay."""
+        if name not in self._registered:
+            raise ValueError(f"remove: no {self.kind} {name!r} was registered")
+        del self._registered[name]
+
     def find(self, name: str, where: str = "") -> Item:
         """Return the item of that name, or raise a ValueError that begins with `where` and suggests a similar name."""
         if name not in self:
@@ -58,6 +64,11 @@ class Registry(Generic[Item]):
         if name not in self:
             raise ValueError(f"{where}: {self._unknown(name)}" if where else self._unknown(name))
         return self._items[name]
+
+    @property
+    def registered(self) -> tuple[str, ...]:
+        """The names of the items that users registered."""
+        return tuple(self._registered)
 
     @property
     def names(self) -> tuple[str, ...]:
