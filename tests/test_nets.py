@@ -284,7 +284,7 @@ class TestExport:
     def test_a_file_that_is_no_network_is_named(self, tmp_path):
         path = tmp_path / "junk.safetensors"
         path.write_bytes(b"junk")
-        with pytest.raises(ValueError, match=r"load_network: .*junk.safetensors is no network"):
+        with pytest.raises(ValueError, match=r"load_network: .*junk.safetensors is not a network"):
             nets.load_network(path)
 
 

@@ -1,4 +1,4 @@
-"""Networks: widths from a parameter limit, initial weights, and the stack of networks that train together."""
+"""Networks: widths, initialisers, stacks of networks that train together, optimizers, export."""
 
 try:
     import torch as _torch  # noqa: F401

@@ -1,6 +1,6 @@
-"""A trained network as what others use: a plain `torch.nn.Sequential`, and a safetensors file of its state.
+"""Trained networks as plain `torch.nn.Sequential` modules, and as safetensors files of their state.
 
-The file's header says how to build the module, so that `load_network` needs nothing else.
+The file's header records how to build the module, so that `load_network` needs nothing else.
 """
 
 import json
@@ -20,7 +20,9 @@ from gradwalk.torch import module_for
 def sequential(
     weights: Sequence[torch.Tensor], biases: Sequence[torch.Tensor], activations: Sequence[str]
 ) -> nn.Sequential:
-    """Return the network of these weights (in, out) as a Sequential of its own memory; linear layers add no module.
+    """Return the network with these weights (in, out) as a Sequential with copies of them.
+
+    A linear layer has no module for its activation.
 
     >>> sequential([torch.ones(2, 3), torch.ones(3, 1)], [torch.zeros(3), torch.zeros(1)], ["tanh", "linear"])
     Sequential(
@@ -29,8 +31,8 @@ def sequential(
       (2): Linear(in_features=3, out_features=1, bias=True)
     )
     """
-    model = _skeleton([len(weights[0]), *(each.shape[1] for each in weights)], activations)
-    linears = [each for each in model if isinstance(each, nn.Linear)]
+    model = _skeleton([len(weights[0]), *(weight.shape[1] for weight in weights)], activations)
+    linears = [module for module in model if isinstance(module, nn.Linear)]
     with torch.no_grad():
         for linear, weight, bias in zip(linears, weights, biases, strict=True):
             linear.weight.copy_(weight.T)
@@ -40,22 +42,22 @@ def sequential(
 
 def save_network(model: nn.Sequential, activations: Sequence[str], path: Path) -> None:
     """Write the state of a `sequential` to a safetensors file, atomically."""
-    linears = [each for each in model if isinstance(each, nn.Linear)]
-    widths = [linears[0].in_features, *(each.out_features for each in linears)]
+    linears = [module for module in model if isinstance(module, nn.Linear)]
+    widths = [linears[0].in_features, *(linear.out_features for linear in linears)]
     header = {"network": json.dumps({"widths": widths, "activations": list(activations)})}
-    state = {name: each.detach().cpu().contiguous() for name, each in model.state_dict().items()}
+    state = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     files.write_atomic(path, save(state, header))
 
 
 def load_network(path: Path | str) -> nn.Sequential:
-    """Return the network of a file that `save_network` wrote."""
+    """Return the network in a file that `save_network` wrote."""
     try:
         with safe_open(path, framework="pt") as file:
             network = json.loads((file.metadata() or {})["network"])
             model = _skeleton(network["widths"], network["activations"])
             model.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
     except (SafetensorError, KeyError, RuntimeError) as error:
-        raise ValueError(f"load_network: {path} is no network that gradwalk saved ({error})") from None
+        raise ValueError(f"load_network: {path} is not a network that gradwalk saved ({error})") from None
     return model
 
 

@@ -1,6 +1,6 @@
-"""What a stack minimises: cross entropy of classes, or the mean squared error of a reconstruction.
+"""The losses of a stack: cross entropy for classification, mean squared error for reconstruction.
 
-Both are means over the examples of a minibatch as torch defines them, one number a network.
+Both are means over the examples of a minibatch, as torch defines them, with one value per network.
 """
 
 from typing import Protocol
@@ -12,16 +12,16 @@ class Loss(Protocol):
     """A loss of outputs (networks, rows, out) against the targets (rows, ...) that all networks share."""
 
     def with_gradient(self, outputs: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the mean loss of each network and its gradient by the outputs."""
+        """Return the mean loss of each network and its gradient with respect to the outputs."""
         ...
 
     def sums(self, outputs: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return, for each network and in double precision, the loss summed over the rows, and the mistakes."""
+        """Return the loss summed over the rows and the number of mistakes, per network and in double precision."""
         ...
 
 
 class CrossEntropy:
-    """Minus the log-probability of the right class; target: class numbers (rows,)."""
+    """Minus the log-probability of the true class; target: class numbers (rows,)."""
 
     def with_gradient(self, outputs: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the mean loss of each network and its gradient, (softmax - one hot) / rows."""
@@ -33,7 +33,7 @@ class CrossEntropy:
         return loss, delta.div_(len(target))
 
     def sums(self, outputs: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the summed loss and the number of examples whose largest output is not their class."""
+        """Return the summed loss and the number of examples whose largest output is not that of their class."""
         index = target.view(1, -1, 1).expand(len(outputs), -1, 1)
         loss = -torch.log_softmax(outputs, 2).gather(2, index).sum((1, 2), dtype=torch.float64)
         return loss, (outputs.argmax(2) != target).sum(1).double()
@@ -49,6 +49,6 @@ class SquaredError:
         return loss, delta.mul_(2 / target.numel())
 
     def sums(self, outputs: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the summed loss; a reconstruction makes no mistakes that could be counted."""
+        """Return the summed loss, and 0 for the mistakes, which a reconstruction does not have."""
         loss = (outputs - target).square().mean(2).sum(1, dtype=torch.float64)
         return loss, torch.zeros_like(loss)

@@ -1,9 +1,9 @@
-"""How wide the layers are: the paper's rule, from a depth and a limit on the number of parameters (section 3.2).
+"""The widths of the layers by the paper's rule, from the depth and a limit on the number of parameters (section 3.2).
 
-Weights and biases both count, those of the first and the last layer included. The rule takes the first network *above*
-the limit. Two numbers printed in the paper do not follow from it: at 4e6 parameters and D=4 it prints N=1228, which
-lies below the limit, where the first above it is N=1229 (erratum E6); and its auto-encoder of D=128 increases by no
-constant (E7).
+All weights and biases count, including those of the first and the last layer. The rule takes the smallest network
+*above* the limit. Two numbers in the paper do not follow from it: at 4e6 parameters and D=4 it prints N=1228, which is
+below the limit, where the smallest above it is N=1229 (erratum E6); and the widths of its auto-encoder of D=128 do not
+increase by a constant (E7).
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ CODE = 30  # units of the auto-encoder's code layer, which are linear
 
 
 def parameter_count(widths: Sequence[int]) -> int:
-    """Return how many weights and biases a network of these widths has, input first.
+    """Return the number of weights and biases of a network with these widths, input first.
 
     >>> parameter_count([784, 88, 10])
     69970
@@ -24,7 +24,7 @@ def parameter_count(widths: Sequence[int]) -> int:
 
 
 def layer_flops(widths: Sequence[int], batch: int) -> float:
-    """Return the floating-point operations of one product of a layer of middling size, for one network.
+    """Return the floating-point operations of one product of an average layer, for one network.
 
     >>> layer_flops([10, 10, 10], 50)
     11000.0
@@ -48,10 +48,10 @@ def classifier_widths(inputs: int, classes: int, depth: int, params: float) -> t
 
 
 def autoencoder_widths(inputs: int, depth: int, params: float, code: int = CODE) -> tuple[int, ...]:
-    """Return the depth + 1 widths, input first, of an auto-encoder whose layers grow evenly away from its code.
+    """Return the depth + 1 widths, input first, of an auto-encoder whose widths grow evenly from its code.
 
-    Layer depth/2 is the code and the last layer has as many units as there are inputs. The widths between the code and
-    the widest hidden layer are evenly spaced and rounded, and the widest is the first that exceeds `params` parameters.
+    Layer depth/2 is the code, and the last layer has as many units as there are inputs. The widths between the code and
+    the widest hidden layer are evenly spaced and rounded; the widest is the smallest that exceeds `params` parameters.
 
     >>> autoencoder_widths(784, 4, 16e6)
     (784, 9816, 30, 9816, 784)
@@ -82,8 +82,8 @@ def _first_above(where: str, limit: float, least: int, widths: Callable[[int], t
     smallest = parameter_count(widths(least))
     if smallest > limit:
         raise ValueError(
-            f"{where}: params must be at least {smallest - 1:,}, below which a network of this depth has no narrower "
-            f"layers, got params={limit:,.0f}"
+            f"{where}: params must be at least {smallest - 1:,}, the limit for the narrowest network of this depth, "
+            f"got params={limit:,.0f}"
         )
     low, high = least, 2 * least
     while parameter_count(widths(high)) <= limit:

@@ -13,9 +13,9 @@ def depth_rates(depth: int, rate_in: float, rate_out: float, deepest: int | None
 
     tau = (D_max - 1) / (ln lambda_out - ln lambda_in), alpha = exp(ln lambda_in + D_max / tau),
     gamma_d = alpha exp(-(D_max - d + 1) / tau) and lambda_{D-d} = gamma_{D_max-d} (eq. 19 to 22), where D_max is
-    `deepest`, the greatest depth that is compared (here: the network's own, if not given). The last layer always gets
-    `rate_out`; the first gets gamma_{D_max-D+1} (not lambda_{D_max-D} as printed: erratum E5), which is `rate_in`
-    for the deepest network. Equal rates are the constant case.
+    `deepest`, the greatest depth of all networks that are compared (default: that of this network). The last layer
+    always has `rate_out`; the first has gamma_{D_max-D+1} (not lambda_{D_max-D} as printed: erratum E5), which is
+    `rate_in` for the deepest network. Equal rates are constant over depth.
 
     >>> depth_rates(3, 1e-4, 1e-2)
     array([0.0001, 0.001 , 0.01  ])
