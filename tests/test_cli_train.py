@@ -1,6 +1,7 @@
 """`gradwalk train` as its user types it."""
 
 import os
+import re
 import shlex
 import signal
 import time
@@ -14,7 +15,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from gradwalk import cli
-from gradwalk.nets import load_network
+from gradwalk.nets import INITIALISERS, OPTIMIZERS, load_network
 from gradwalk.sweep import Store, status
 from gradwalk.sweep.folder import network_path
 from gradwalk.train import Run
@@ -52,7 +53,7 @@ def test_without_options_it_trains_the_default_run(monkeypatch):
     assert runs == [Run()]
 
 
-def test_the_help_shows_the_defaults_of_a_run():
+def test_the_help_shows_the_defaults_of_a_run_and_the_built_in_names():
     options = {option.name: option for option in get_command(cli.app()).commands["train"].params}
     assert set(Run.model_fields) <= set(options)
     for name, field in Run.model_fields.items():
@@ -61,6 +62,12 @@ def test_the_help_shows_the_defaults_of_a_run():
             assert shown == field.default
         elif field.default is not None and not isinstance(field.default, bool):
             assert float(shown) == field.default
+    initialisers = {item.name for item in INITIALISERS if item.draw.__module__.startswith("gradwalk.")}
+    optimizers = {item.name for item in OPTIMIZERS if item.__module__.startswith("gradwalk.")}
+    assert len(initialisers) > 5
+    assert len(optimizers) > 3
+    assert initialisers <= set(re.findall(r"[\w-]+", options["weights"].help))
+    assert optimizers <= set(re.findall(r"[\w-]+", options["optimizer"].help))
 
 
 def test_comma_separated_values_train_all_combinations(tmp_path):

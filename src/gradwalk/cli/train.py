@@ -15,6 +15,7 @@ from gradwalk.cli.train_show import result_table
 if TYPE_CHECKING:
     from gradwalk.sweep import Spec, SweepSummary
 
+_OPTIMIZER = "sgd, momentum, nesterov, adam or adamw; parameters in parentheses, as in momentum(0.95)."
 _WEIGHTS = "gaussian or orthogonal, scaled by the gain; torch, xavier, kaiming, plain-orthogonal or lsuv."
 _BETWEEN_COMMAS = re.compile(r",(?![^(]*\))")  # not those inside parentheses
 
@@ -51,9 +52,7 @@ def train(
     bias_rate: Annotated[
         str | None, _setting("Learning rate of biases relative to weights; 0 freezes them.", "1", "FLOAT")
     ] = None,
-    optimizer: Annotated[
-        str | None, _setting("Optimizer, with its parameters in parentheses: momentum(0.95).", "sgd", "NAME")
-    ] = None,
+    optimizer: Annotated[str | None, _setting(_OPTIMIZER, "sgd", "NAME")] = None,
     weight_decay: Annotated[str | None, _setting("Weight decay, per unit of learning rate.", "0", "FLOAT")] = None,
     decay: Annotated[str | None, _setting("Factor on all rates after each epoch.", "0.995", "FLOAT")] = None,
     batch: Annotated[str | None, _setting("Examples per minibatch.", "100", "INT")] = None,
