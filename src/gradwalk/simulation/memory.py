@@ -8,7 +8,7 @@ import numpy as np
 from gradwalk.activations import Indices
 from gradwalk.simulation.sampler import Sampler
 
-AnySampler = type[Sampler[Any, Any]]
+AnySampler = type[Sampler[Any, Any]]  # each sampler keeps layers and gradients of its own types
 
 THREADS = 4
 KEPT_BYTES = 128e6  # layers of a block that wait for the backward pass, per thread
