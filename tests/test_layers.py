@@ -17,8 +17,10 @@ FOUNDATION = {"checks", "files", "progress", "registry", "versions", "words"}
 ALLOWED = {name: set() for name in FOUNDATION} | {
     "activations": {"activations"},
     "theory": {"activations", "theory"},
-    "simulation": {"activations", "simulation"},
+    "blocks": {"activations"},
+    "simulation": {"activations", "blocks", "simulation"},
     "gains": {"activations", "gains", "simulation", "theory"},
+    "branches": {"activations", "blocks", "simulation", "theory"},
     "torch": {"activations", "gains", "simulation", "theory", "torch"},
     "jax": {"activations", "gains", "jax"},
     "keras": {"activations", "gains", "keras"},
@@ -31,7 +33,7 @@ ALLOWED = {name: set() for name in FOUNDATION} | {
     "reproduction": {"data", "figures", "report", "sweep"},
     "cli": {"activations", "cli", "data", "figures", "gains", "nets", "report", "reproduction", "simulation", "sweep"}
     | {"theory", "train"},
-    "__init__": {"activations", "gains", "reproduction", "simulation", "theory"},
+    "__init__": {"activations", "blocks", "branches", "gains", "reproduction", "simulation", "theory"},
 }
 
 

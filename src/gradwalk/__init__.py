@@ -8,6 +8,8 @@ samples of it.
 from typing import TYPE_CHECKING, Any
 
 from gradwalk.activations import Activation, activation, register
+from gradwalk.blocks import Block, chain, dense, dropout, norm, residual
+from gradwalk.branches import BranchScale, branch_scale
 from gradwalk.gains import (
     GainDescription,
     GainEstimate,
@@ -28,6 +30,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Activation",
+    "Block",
+    "BranchScale",
     "GainDescription",
     "GainEstimate",
     "Reproduction",
@@ -35,17 +39,23 @@ __all__ = [
     "UnsteadyWarning",
     "Walks",
     "activation",
+    "branch_scale",
+    "chain",
     "chi",
+    "dense",
     "describe_gain",
+    "dropout",
     "elasticity",
     "fixed_point",
     "gain",
     "kind",
     "max_depth",
     "min_width",
+    "norm",
     "q_map",
     "register",
     "reproduce",
+    "residual",
     "simulate",
     "solve_gain",
     "step",

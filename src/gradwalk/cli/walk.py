@@ -60,7 +60,7 @@ def _record(walks: Walks, gain: float) -> dict[str, Any]:
     """Return the JSON object; a single walk has no spread, which is null."""
     several = len(walks.final) > 1
     return {
-        "activation": walks.activation.name,
+        "activation": str(walks.activation),
         "depth": walks.depth,
         "walks": len(walks.final),
         "gain": gain,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gradwalk.activations import Activation
 from gradwalk.figures import BLACK, GREEN, RED, canvas, plot_walks, zero_line
 from gradwalk.simulation import Walks
 from gradwalk.theory import Band, kind, predicted_walk
@@ -35,7 +36,7 @@ def draw_walks(walks: Walks) -> Figure:
 
 def _band(walks: Walks) -> tuple[Band, str]:
     """Return the band at the layers of the walks, and whether it is predicted or measured."""
-    if kind(walks.activation) != "neutral":
+    if not isinstance(walks.activation, Activation) or kind(walks.activation) != "neutral":
         return Band(walks.log_norm.mean(axis=0), walks.log_norm.std(axis=0)), "measured"
     predicted = predicted_walk(walks.activation, walks.widths, walks.gains, walks.weights)
     travelled = walks.depth - walks.layers
@@ -43,5 +44,7 @@ def _band(walks: Walks) -> tuple[Band, str]:
 
 
 def _gain(walks: Walks) -> str:
+    if not isinstance(walks.activation, Activation):
+        return "own gains"
     low, high = walks.gains.min(), walks.gains.max()
     return f"g = {low:.5g}" if low == high else f"g = {low:.5g} to {high:.5g}"

@@ -20,6 +20,11 @@ class DenseLayer(NamedTuple):
     response: Response
     resampled: int
 
+    @property
+    def output(self) -> Signal:
+        """The signal that the layer hands on: f(a)."""
+        return self.response.signal
+
 
 class DenseSampler:
     """Draws the networks of a block of walks layer by layer, including their matrices: O(width^2) per layer.

@@ -43,7 +43,7 @@ class Networks(Generic[LayerT, GradientT]):
         column = {int(layer): index for index, layer in enumerate(kept)}
         parts = segments(type(self.sampler), self.widths, len(log_norm))
         starts, layers, resampled = self._forward(parts, len(log_norm))
-        last = layers[-1].response.signal
+        last = layers[-1].output
         log_scale, gradient = self.sampler.top(last, self.widths[-1], self.gains[-1])
         log_norm[:, 0], log_variance[:, 0] = 0.0, 2 * log_scale
         for d, layer in self._downward(parts, starts, layers):
@@ -63,7 +63,7 @@ class Networks(Generic[LayerT, GradientT]):
             starts.append(Start(self.sampler.mark(), below, walks))
             layers = self._draw(part, starts[-1])
             resampled += sum(layer.resampled for layer in layers)
-            below = _copied(layers[-1].response.signal)
+            below = _copied(layers[-1].output)
         return starts, layers, resampled
 
     def _downward(self, parts: list[range], starts: list[Start], layers: list[LayerT]) -> Iterator[tuple[int, LayerT]]:
@@ -84,7 +84,7 @@ class Networks(Generic[LayerT, GradientT]):
                 layers.append(self.sampler.first(start.walks, self.widths[0]))
             else:
                 layers.append(self.sampler.forward(below, self.widths[d], self.gains[d - 1]))
-            below = layers[-1].response.signal
+            below = layers[-1].output
         return layers
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from gradwalk.activations import Activation, Array
 from gradwalk.checks import Weights
 from gradwalk.simulation.arena import Arena
-from gradwalk.simulation.signal import Response, Signal
+from gradwalk.simulation.signal import Signal
 
 
 class Layer(Protocol):
@@ -19,8 +19,8 @@ class Layer(Protocol):
         """ln of the standard deviation of the pre-activations."""
 
     @property
-    def response(self) -> Response:
-        """f and f' of the pre-activations."""
+    def output(self) -> Signal:
+        """The signal that the layer hands on."""
 
     @property
     def resampled(self) -> int:

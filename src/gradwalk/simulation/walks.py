@@ -12,10 +12,12 @@ import numpy as np
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation, Array, Indices
+from gradwalk.blocks import Block, output_width
 from gradwalk.checks import Weights
 from gradwalk.progress import progress
 from gradwalk.simulation import memory
 from gradwalk.simulation.arena import Arena
+from gradwalk.simulation.blocks import BlockSampler
 from gradwalk.simulation.dense import DenseSampler
 from gradwalk.simulation.exact import ExactSampler
 from gradwalk.simulation.networks import Networks
@@ -42,6 +44,8 @@ class Walks:
 
     Attributes:
         activation, widths, gains, weights: the networks that were sampled; D + 1 widths, D gains, layer 1 first.
+            For networks of blocks, `activation` is the block, layer d is the stream between two blocks, and
+            `log_variance` is ln of the mean square of its components.
         log_norm: ln(|delta_d| / |delta_D|) at layer d, half of the paper's ln Z (eq. 8).
         log_variance: ln of the variance of the pre-activations of layer d.
         layers: the layer d of each column.
@@ -50,7 +54,7 @@ class Walks:
         resampled: how many inactive layers were resampled.
     """
 
-    activation: Activation
+    activation: Activation | Block
     widths: tuple[int, ...]
     gains: Array
     weights: Weights
@@ -101,11 +105,11 @@ class Walks:
 
 
 def simulate(
-    activation: str | Activation,
+    activation: str | Activation | Block,
     width: int | Sequence[int],
     depth: int | None = None,
     *,
-    gain: float | Sequence[float],
+    gain: float | Sequence[float] | None = None,
     walks: int = 400,
     rng: np.random.Generator | int | None = None,
     weights: Weights = "gaussian",
@@ -120,11 +124,13 @@ def simulate(
     The same seed gives the same walks on any number of cores.
 
     Args:
-        activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`.
+        activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`; or a block (see `gradwalk.blocks`),
+            which is repeated `depth` times. A block carries its own gains, and its walk starts with a stream of unit
+            variance.
         width: units per layer, or all depth + 1 widths, input first.
         depth: the number of weight layers D; may be omitted if all widths are given.
         gain: the factor g on weights of variance 1 / fan_in; one for all layers, or one per layer, layer 1 first.
-            From 1e-9 to 1e9.
+            From 1e-9 to 1e9. Required for an activation, not allowed for a block.
         walks: the number of networks to sample.
         rng: a NumPy generator, a seed, or None for a random seed.
         weights: "gaussian", or "orthogonal" for Haar orthogonal matrices with entries of the same variance.
@@ -135,20 +141,20 @@ def simulate(
     >>> walks.log_norm.shape, abs(walks.mean) < 4 * walks.standard_error
     ((200, 51), True)
     """
-    f = activations.activation(activation)
+    network = activation if isinstance(activation, Block) else activations.activation(activation)
     layers = checks.widths("simulate", width, depth)
-    gains = _gains(gain, len(layers) - 1)
+    gains = _gains(gain, len(layers) - 1, network)
     count = checks.whole("simulate", "walks", walks)
     checks.one_of("simulate", "weights", weights, checks.WEIGHTS)
-    sampler = _SAMPLERS[checks.one_of("simulate", "method", method, METHODS)]
+    sampler = _sampler(network, checks.one_of("simulate", "method", method, METHODS), layers)
     spacing = checks.whole("simulate", "every", every, most=checks.DEEPEST)
     kept = memory.kept_layers(len(layers) - 1, spacing, count)
     block = memory.block_size(sampler, layers, count)
     log_norm, log_variance, luck = (np.empty((count, columns)) for columns in (len(kept), len(kept), 2))
-    sampled = Walks(f, layers, gains, weights, log_norm, log_variance, kept, luck, resampled=0)
+    sampled = Walks(network, layers, gains, weights, log_norm, log_variance, kept, luck, resampled=0)
     resampled = _fill(sampled, sampler, block, _seed(rng))
     if not (np.isfinite(log_norm).all() and np.isfinite(log_variance).all()):
-        raise ValueError(f"simulate: the signal or the gradient of {f} exceeds the range of floating point")
+        raise ValueError(f"simulate: the signal or the gradient of {network} exceeds the range of floating point")
     return replace(sampled, resampled=resampled)
 
 
@@ -195,7 +201,23 @@ def _in_threads(
             raise
 
 
-def _gains(gain: float | Sequence[float], depth: int) -> Array:
+def _sampler(network: Activation | Block, method: Method, widths: tuple[int, ...]) -> memory.AnySampler:
+    if not isinstance(network, Block):
+        return _SAMPLERS[method]
+    if method != "exact":
+        raise ValueError(f"simulate: networks of blocks are sampled by method='exact' only, got method={method!r}")
+    if len(set(widths)) > 1 or output_width(network, widths[0]) != widths[0]:
+        raise ValueError("simulate: a block that is repeated must return as many units as it reads; pass one width")
+    return BlockSampler.of(network)
+
+
+def _gains(gain: float | Sequence[float] | None, depth: int, network: Activation | Block) -> Array:
+    if isinstance(network, Block):
+        if gain is not None:
+            raise ValueError(f"simulate: the weight layers of a block have their own gains, got gain={gain!r}")
+        return np.ones(depth)
+    if gain is None:
+        raise ValueError(f"simulate: gain is missing; gradwalk.gain({network.name!r}, ...) is the unbiased one")
     if isinstance(gain, Sequence | np.ndarray):
         gains = [checks.positive("simulate", "gain", g, *checks.GAIN_RANGE) for g in gain]
         if len(gains) != depth:

@@ -1,0 +1,178 @@
+"""A vocabulary of blocks: weight layers, norms, dropout and residual sums, from which networks are described.
+
+A network is one block repeated `depth` times. A chain is the simplest case: `simulate("relu", ...)` repeats
+`dense("relu")`. `dense(f)` applies f to the signal and multiplies the result with the weights, so that the first weight
+layer of a branch, which reads the stream itself, is `dense("linear")`:
+
+    residual(norm("rms"), dense("linear"), dense("gelu", gain=1.6), scale=0.07)
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from gradwalk import activations, checks
+from gradwalk.activations import Activation
+
+NormKind = Literal["layer", "rms"]
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A weight layer: x -> g W dropout(f(x)), the entries of W having variance 1 / fan_in; `width` outputs."""
+
+    activation: Activation
+    gain: float = 1.0
+    dropout: float = 0.0
+    width: int | None = None
+
+    def __str__(self) -> str:
+        more = [f"gain={self.gain:g}"] * (self.gain != 1) + [f"dropout={self.dropout:g}"] * bool(self.dropout)
+        more += [f"width={self.width}"] * (self.width is not None)
+        return f"dense({', '.join([self.activation.name, *more])})"
+
+
+@dataclass(frozen=True)
+class Norm:
+    """A layer norm or RMS norm without parameters, over all units or within each of `groups` groups of units."""
+
+    kind: NormKind = "layer"
+    groups: int = 1
+
+    def __str__(self) -> str:
+        return f"norm({self.kind}{f', groups={self.groups}' * (self.groups > 1)})"
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """Zeroes each unit with probability `rate` and divides the others by 1 - rate."""
+
+    rate: float
+
+    def __str__(self) -> str:
+        return f"dropout({self.rate:g})"
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Parts applied one after another."""
+
+    parts: "tuple[Block, ...]"
+
+    def __str__(self) -> str:
+        return f"chain({', '.join(map(str, self.parts))})"
+
+
+@dataclass(frozen=True)
+class Residual:
+    """A residual sum: x -> skip * x + scale * branch(x)."""
+
+    branch: Chain
+    scale: float = 1.0
+    skip: float = 1.0
+
+    def __str__(self) -> str:
+        more = [f"{name}={value:g}" for name, value in (("scale", self.scale), ("skip", self.skip)) if value != 1]
+        return f"residual({', '.join([*map(str, self.branch.parts), *more])})"
+
+
+Block: TypeAlias = Dense | Norm | Dropout | Chain | Residual
+
+
+def dense(
+    activation: str | Activation = "linear", *, gain: float = 1.0, dropout: float = 0.0, width: int | None = None
+) -> Dense:
+    """Return a weight layer that reads `activation` of its input.
+
+    Args:
+        activation: applied to the input before the weights; "linear" for a layer that reads the stream itself.
+        gain: the factor g on weights of standard deviation 1 / sqrt(fan_in).
+        dropout: the rate of dropout between the activation and the weights.
+        width: the number of outputs (default: as many as inputs); the last layer of a branch must have as many as the
+            stream.
+
+    >>> dense("relu", gain=1.4323).activation.name
+    'relu'
+    """
+    f = activations.activation(activation)
+    checks.positive("dense", "gain", gain, *checks.GAIN_RANGE)
+    units = None if width is None else checks.whole("dense", "width", width)
+    return Dense(f, float(gain), _rate("dense", "dropout", dropout), units)
+
+
+def norm(kind: NormKind = "layer", *, groups: int = 1) -> Norm:
+    """Return a norm without parameters, over all units, or over each of `groups` groups of neighbouring units.
+
+    "layer" subtracts the mean and divides by the standard deviation; "rms" divides by the root mean square.
+    """
+    checks.one_of("norm", "kind", kind, ("layer", "rms"))
+    return Norm(kind, checks.whole("norm", "groups", groups))
+
+
+def dropout(rate: float) -> Dropout:
+    """Return dropout of the signal itself; between an activation and its weights, use `dense(..., dropout=rate)`."""
+    return Dropout(_rate("dropout", "rate", rate))
+
+
+def chain(*parts: Block) -> Chain:
+    """Return the parts as one block, applied in this order."""
+    return Chain(_parts("chain", parts))
+
+
+def residual(*branch: Block, scale: float = 1.0, skip: float = 1.0) -> Residual:
+    """Return the block x -> skip * x + scale * branch(x), the branch being these parts in order.
+
+    >>> block = residual(norm("rms"), dense("linear"), dense("relu", gain=1.4323), scale=0.1)
+    >>> len(list(weight_layers(block)))
+    2
+    """
+    parts = _parts("residual", branch)
+    for name, value in (("scale", scale), ("skip", skip)):
+        checks.positive("residual", name, value, *checks.GAIN_RANGE)
+    return Residual(Chain(parts), float(scale), float(skip))
+
+
+def weight_layers(block: Block) -> Iterator[Dense]:
+    """Yield the weight layers of a block in the order of the forward pass."""
+    if isinstance(block, Dense):
+        yield block
+    elif isinstance(block, Chain):
+        for part in block.parts:
+            yield from weight_layers(part)
+    elif isinstance(block, Residual):
+        yield from weight_layers(block.branch)
+
+
+def has_residual(block: Block) -> bool:
+    """Return whether a residual sum is part of the block."""
+    return isinstance(block, Residual) or (isinstance(block, Chain) and any(map(has_residual, block.parts)))
+
+
+def output_width(block: Block, width: int) -> int:
+    """Return the number of units that leave the block if `width` enter; a residual sum must not change it."""
+    if isinstance(block, Dense):
+        return block.width or width
+    if isinstance(block, Chain):
+        for part in block.parts:
+            width = output_width(part, width)
+        return width
+    if isinstance(block, Norm) and width % block.groups:
+        raise ValueError(f"norm: groups must divide the number of units, got groups={block.groups} and {width} units")
+    if isinstance(block, Residual) and (out := output_width(block.branch, width)) != width:
+        raise ValueError(f"residual: the branch must return as many units as it reads, got {out} from {width}")
+    return width
+
+
+def _parts(where: str, parts: tuple[Block, ...]) -> tuple[Block, ...]:
+    if not parts:
+        raise ValueError(f"{where}: at least one part is needed")
+    for part in parts:
+        if not isinstance(part, Block):
+            raise TypeError(f"{where}: parts must be dense, norm, dropout, chain or residual, got {part!r}")
+    return parts
+
+
+def _rate(where: str, name: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+        raise ValueError(f"{where}: {name} must be at least 0 and below 1, got {name}={value!r}")
+    return float(value)
