@@ -1,4 +1,4 @@
-"""Literal networks of blocks: matrices drawn, torch.autograd for the gradient. An independent reference for the sampler."""
+"""Literal networks of blocks, with matrices and torch.autograd: an independent reference for the sampler."""
 
 import math
 

@@ -2,9 +2,9 @@
 
 A weight matrix W that mapped h to a = g W h takes a gradient u back as
     W^T u = h (a . u) / (g |h|^2) + (I - h h^T / |h|^2) xi |u| / sqrt(N),   xi standard normal,
-exact in law given all that the forward pass reveals of W; Haar matrices likewise, see `haar`. Norms, dropout and residual
-sums are deterministic given the signal and the masks, and their transposed Jacobians are applied as they are. The cost is
-O(width) per weight layer.
+exact in law given all that the forward pass reveals of W; Haar matrices likewise, see `haar`. Norms, dropout and
+residual sums are deterministic given the signal and the masks, and their transposed Jacobians are applied as they are.
+The cost is O(width) per weight layer.
 """
 
 import math
@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gradwalk.activations import Activation, Array
+from gradwalk.activations import Array
 from gradwalk.blocks import Block, Chain, Dense, Dropout, Norm, Residual, output_width
 from gradwalk.checks import Weights
 from gradwalk.simulation import haar
@@ -69,11 +69,10 @@ class BlockSampler:
 
     block: ClassVar[Block]
 
-    def __init__(
-        self, activation: Activation | Block, weights: Weights, arena: Arena, seed: np.random.SeedSequence
-    ) -> None:
+    def __init__(self, network: Block, weights: Weights, arena: Arena, seed: np.random.SeedSequence) -> None:
         forward, backward = seed.spawn(2)
-        self.arena, self.orthogonal, self.luck = arena, weights == "orthogonal", 0.0
+        self.arena, self.orthogonal = arena, weights == "orthogonal"
+        self.luck: Array | float = 0.0
         self._forward, self._backward = Normals(forward), Normals(backward)
 
     @staticmethod

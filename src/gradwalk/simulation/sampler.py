@@ -1,11 +1,11 @@
 """What the driver of a simulation asks of a sampler: layers drawn on the way forward, and the gradient's way back."""
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from gradwalk.activations import Activation, Array
+from gradwalk.activations import Array
 from gradwalk.checks import Weights
 from gradwalk.simulation.arena import Arena
 from gradwalk.simulation.signal import Signal
@@ -34,16 +34,15 @@ GradientT = TypeVar("GradientT")
 class Sampler(Protocol[LayerT, GradientT]):
     """Draws the layers of a block of walks one by one, and propagates a gradient back through them.
 
-    `LayerT` is what it keeps of a layer until the backward pass, `GradientT` what it keeps of the gradient. Arrays of
-    layers are allocated in the arena, which the driver clears.
+    `LayerT` is what it keeps of a layer until the backward pass, `GradientT` what it keeps of the gradient; networks
+    are described by an activation or by a block. Arrays of layers may be allocated in the arena, which the driver
+    clears.
     """
 
     arena: Arena
     luck: Array | float
 
-    def __init__(
-        self, activation: Activation, weights: Weights, arena: Arena, seed: np.random.SeedSequence
-    ) -> None: ...
+    def __init__(self, network: Any, /, weights: Weights, arena: Arena, seed: np.random.SeedSequence) -> None: ...
 
     @staticmethod
     def layer_bytes(width_in: int, width_out: int) -> int:
