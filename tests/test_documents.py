@@ -5,8 +5,8 @@ numbers not at all, percentages by five: those belong to trained networks, whose
 machine's matrix products. `...` stands for anything.
 
 Each `python` block runs by itself in an empty folder. The commands of a document, in blocks marked `sh` or not marked
-at all, run one after the other in one folder, in which each `toml` block is the file that is named in the line before
-it. Commands that need a cluster or many minutes are only parsed.
+at all, run one after the other in one folder, in which a `toml` block is the file that the line before it names.
+Commands that need a cluster or many minutes are only parsed.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ import math
 import re
 import shlex
 import sys
+import tomllib
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 from pathlib import Path
@@ -69,7 +70,7 @@ def parameters(chosen: list[Block]) -> list:
 ALL = [block for path in DOCUMENTS for block in blocks(path)]
 PYTHON = [block for block in ALL if block.language == "python"]
 COMMANDS = [block for block in ALL if block.commands]
-SPECS = [block for block in ALL if block.language == "toml"]
+TOML = [block for block in ALL if block.language == "toml"]
 
 
 @contextlib.contextmanager
@@ -105,11 +106,11 @@ def test_python_block_runs_and_prints_what_is_shown(block: Block, tmp_path: Path
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory) -> dict[str, Path]:
-    """One folder per document, with the specs that it shows."""
+    """One folder per document, with the files that it shows."""
     folders = {path.name: tmp_path_factory.mktemp(path.stem) for path in DOCUMENTS}
-    for block in SPECS:
-        (name,) = re.findall(r"`([\w-]+\.toml)`", block.before)
-        (folders[block.document] / name).write_text(block.text, "utf-8")
+    for block in TOML:
+        for name in re.findall(r"`([\w-]+\.toml)`", block.before):
+            (folders[block.document] / name).write_text(block.text, "utf-8")
     return folders
 
 
@@ -123,6 +124,11 @@ def test_commands_run_and_print_what_is_shown(block: Block, folders: dict[str, P
     assert all(printed)
     if block.output is not None:
         assert differences(block.output, "".join(printed)) == []
+
+
+@pytest.mark.parametrize("block", parameters(TOML))
+def test_toml_is_valid(block: Block) -> None:
+    assert tomllib.loads(block.text)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
