@@ -1,6 +1,7 @@
 """Optimizers: they agree with torch.optim, keep their state over interruptions, and are found by their names."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -250,8 +251,15 @@ class Lion(Optimizer):
         mean.mul_(self.beta2).add_((1 - self.beta2) * parameter.gradient)
 
 
+@pytest.fixture
+def lion() -> Iterator[None]:
+    """Register the optimizer for one test."""
+    yield OPTIMIZERS.register(Lion)
+    OPTIMIZERS.remove("lion")
+
+
+@pytest.mark.usefixtures("lion")
 def test_a_registered_optimizer_trains_in_a_run_and_in_a_sweep(digits, tmp_path) -> None:
-    OPTIMIZERS.register(Lion)
     settings = COMMON | {"optimizer": "lion(beta2=0.95)", "rate_in": 1e-3, "rate_out": 1e-3, "weight_decay": 0.1}
     (outcome,) = train([Run(**settings, epochs=20)], digits)
     assert outcome.last.train_mistakes < 0.5 * EXAMPLES

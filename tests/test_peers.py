@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -124,8 +124,16 @@ def halved(network: Blueprint) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         yield weight / 2, bias
 
 
-def test_a_registered_initialiser_trains_in_a_run_and_in_a_sweep(digits: data.Dataset, tmp_path) -> None:
-    record = INITIALISERS.register(Initialiser("constant", constant))
+@pytest.fixture
+def registered() -> Iterator[Callable[[Initialiser], Initialiser]]:
+    """Register initialisers for one test."""
+    yield INITIALISERS.register
+    for name in INITIALISERS.registered:
+        INITIALISERS.remove(name)
+
+
+def test_a_registered_initialiser_trains_in_a_run_and_in_a_sweep(digits: data.Dataset, registered, tmp_path) -> None:
+    record = registered(Initialiser("constant", constant))
     assert (record.title, record.takes_gain) == ("constant", False)
     settings = {"data": "digits", "examples": EXAMPLES, "depth": 3, "width": 4, "epochs": 1, "weights": "constant"}
     (first, _), *_ = Run(**settings).initial_layers(digits)
@@ -137,8 +145,8 @@ def test_a_registered_initialiser_trains_in_a_run_and_in_a_sweep(digits: data.Da
     assert result.last.train_loss == outcome.last.train_loss
 
 
-def test_a_registered_initialiser_may_take_the_gain_of_a_walk(digits: data.Dataset) -> None:
-    INITIALISERS.register(Initialiser("halved", halved, walk="gaussian"))
+def test_a_registered_initialiser_may_take_the_gain_of_a_walk(digits: data.Dataset, registered) -> None:
+    registered(Initialiser("halved", halved, walk="gaussian"))
     settings = {"data": "digits", "depth": 3, "width": 4, "activation": "relu"}
     run, plain = (Run(**settings, weights=name) for name in ("halved", "gaussian"))
     for (half, _), (whole, _) in zip(run.initial_layers(digits), plain.initial_layers(digits), strict=True):

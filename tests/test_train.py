@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 
@@ -28,7 +29,7 @@ SMALL = {"data": "digits", "examples": 250, "depth": 6, "params": 3000, "epochs"
 
 @pytest.fixture(autouse=True)
 def _threads_for_the_smallest(monkeypatch):
-    """All threads that are asked for are used, also by networks as small as these."""
+    """Use all threads, also for networks as small as these."""
     monkeypatch.setattr(loop, "THREAD_FLOPS", 1.0)
 
 
@@ -42,24 +43,28 @@ def runs(count=3, **changes):
     return [Run(**(SMALL | {"gain": gains[i], "seed": i, "rate_out": 0.05 + 0.05 * i} | changes)) for i in range(count)]
 
 
-LONG = 100  # epochs: more than are over before an interrupt is heard
+LONG = 60  # epochs: more than can end before an interrupt is noticed
 
 
 def long_runs(count):
     return runs(count, epochs=LONG)
 
 
+@pytest.fixture(scope="module")
+def uninterrupted(digits):
+    return train(long_runs(3), digits, threads=1)
+
+
 def measured(outcome):
     return [replace(epoch, seconds=0.0) for epoch in outcome.epochs]
 
 
-def assert_same(found, expected):
-    assert measured(found) == measured(expected)
-    assert found.diverged == expected.diverged
-    for a, b in zip(
-        found.state.weights + found.state.biases, expected.state.weights + expected.state.biases, strict=True
-    ):
-        assert torch.equal(a, b)
+def assert_same(outcome, expected):
+    assert measured(outcome) == measured(expected)
+    assert outcome.diverged == expected.diverged
+    ours, theirs = ([*each.state.weights, *each.state.biases] for each in (outcome, expected))
+    assert all(map(torch.equal, ours, theirs))
+    assert len(ours) == len(theirs)
 
 
 class TestSameNumbers:
@@ -69,8 +74,8 @@ class TestSameNumbers:
             assert_same(train([run], digits, threads=1)[0], expected)
 
     def test_the_number_of_threads_does_not_change_it(self, digits):
-        for found, expected in zip(train(runs(3), digits, threads=2), train(runs(3), digits, threads=1), strict=True):
-            assert_same(found, expected)
+        for outcome, expected in zip(train(runs(3), digits, threads=2), train(runs(3), digits, threads=1), strict=True):
+            assert_same(outcome, expected)
         assert_same(train(runs(1), digits, threads=2)[0], train(runs(1), digits, threads=1)[0])
 
     @pytest.mark.parametrize("width", [850, 900], ids=["products by NumPy", "products by torch"])
@@ -79,13 +84,13 @@ class TestSameNumbers:
         assert_same(train(wide[:1], digits, threads=2)[0], train(wide, digits, threads=1)[0])
 
     @pytest.mark.parametrize("at", [1, 4, 7], ids=lambda at: f"step{at}")
-    def test_an_interrupted_training_goes_on_to_the_same_numbers(self, digits, tmp_path, at):
-        expected = train(long_runs(3), digits, threads=2)
+    def test_an_interrupted_training_resumes_to_the_same_numbers(self, digits, uninterrupted, tmp_path, at):
         with pytest.raises(KeyboardInterrupt):
             train(long_runs(3), digits, threads=2, folder=tmp_path, watcher=InterruptAt(at))
         assert len(list(tmp_path.glob("*.safetensors"))) == 3
-        for found, other in zip(train(long_runs(3), digits, threads=1, folder=tmp_path), expected, strict=True):
-            assert_same(found, other)
+        resumed = train(long_runs(3), digits, threads=1, folder=tmp_path)
+        for outcome, expected in zip(resumed, uninterrupted, strict=True):
+            assert_same(outcome, expected)
 
     def test_a_checkpoint_in_mid_epoch_is_used(self, digits, tmp_path):
         with pytest.raises(KeyboardInterrupt):
@@ -98,10 +103,10 @@ class TestSameNumbers:
         train(long_runs(1), digits, threads=1, folder=tmp_path, watcher=counted)
         assert counted.steps == 3 * LONG - taken
 
-    def test_a_second_interrupt_waits_for_what_is_being_saved(self, digits, tmp_path, monkeypatch):
+    def test_a_second_interrupt_waits_for_the_checkpoints_being_written(self, digits, tmp_path, monkeypatch):
         def interrupted(*arguments):
             os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.2)  # in which the main thread hears of it
+            time.sleep(0.2)  # for the main thread to notice
             save_state(*arguments)
 
         monkeypatch.setattr("gradwalk.train.worker.save_state", interrupted)
@@ -115,14 +120,14 @@ class TestSameNumbers:
 
     def test_it_is_the_loop_that_a_user_of_torch_would_write(self, digits):
         run = Run(**(SMALL | {"rate_in": 0.02, "clip": 0.5, "bias_rate": 0.5, "epochs": 2, "gain": 1.2}))
-        (found,) = train([run], digits)
+        (outcome,) = train([run], digits)
         expected = plain_torch(run, digits)
-        assert sum(epoch.clipped for epoch in found.epochs) > 0
-        for ours, (loss, mistakes) in zip(found.epochs, expected, strict=True):
+        assert sum(epoch.clipped for epoch in outcome.epochs) > 0
+        for ours, (loss, mistakes) in zip(outcome.epochs, expected, strict=True):
             assert ours.train_loss == pytest.approx(loss, rel=1e-5)
             assert ours.train_mistakes == mistakes
 
-    def test_runs_that_stand_elsewhere_are_dealt_apart_and_all_cores_have_a_part(self):
+    def test_runs_at_other_steps_are_dealt_apart_and_every_core_has_a_share(self):
         members = [Member(i, runs(1)[0], "", State([], [], epochs=i // 4), iter(())) for i in range(6)]
         parts = deal(members, cores=3)
         assert sorted(len(part) for part in parts) == [2, 2, 2]
@@ -130,22 +135,22 @@ class TestSameNumbers:
 
 
 class TestTraining:
-    def test_a_diverged_run_is_told_with_its_epoch_and_leaves_the_others_alone(self, digits):
+    def test_a_diverged_run_is_reported_with_its_epoch_and_leaves_the_others_alone(self, digits):
         wild = runs(3)
         wild[1] = wild[1].model_copy(update={"rate_in": 1e38, "rate_out": 1e38, "clip": None})
-        found = train(wild, digits, threads=1)
-        assert found[1].diverged == 1
-        assert found[1].epochs == ()
+        outcomes = train(wild, digits, threads=1)
+        assert outcomes[1].diverged == 1
+        assert outcomes[1].epochs == ()
         for place in (0, 2):
-            assert_same(found[place], train([wild[place]], digits)[0])
+            assert_same(outcomes[place], train([wild[place]], digits)[0])
 
     def test_a_network_that_measures_infinite_at_the_end_of_an_epoch_has_diverged(self, digits):
         last_step = Run(
             **(SMALL | {"examples": 100, "clip": None, "rate_in": 1e38, "rate_out": 1e38, "activation": "linear"})
         )
         few = data_sets.load("digits", examples=100)
-        (found,) = train([last_step], few)  # one step an epoch: its loss before the step is finite
-        assert (found.diverged, found.epochs) == (1, ())
+        (outcome,) = train([last_step], few)  # one step an epoch: its loss before the step is finite
+        assert (outcome.diverged, outcome.epochs) == (1, ())
 
     def test_clipping_shortens_the_gradient_to_the_limit(self, digits):
         loose, tight = (Run(**(SMALL | {"clip": clip, "epochs": 1, "gain": 1.2})) for clip in (None, 1e-9))
@@ -159,8 +164,8 @@ class TestTraining:
         assert [each.epochs[0].clipped for each in outcomes] == [0, 3]
 
     def test_frozen_biases_stay_zero(self, digits):
-        (found,) = train([Run(**(SMALL | {"bias_rate": 0.0}))], digits)
-        assert all(not each.any() for each in found.state.biases)
+        (outcome,) = train([Run(**(SMALL | {"bias_rate": 0.0}))], digits)
+        assert all(not each.any() for each in outcome.state.biases)
 
     def test_rates_fall_by_the_decay_after_each_epoch(self, digits):
         still = {"decay": 1e-12, "epochs": 2}
@@ -170,22 +175,24 @@ class TestTraining:
 
     def test_it_stops_at_zero_mistakes_where_asked(self, digits):
         easy = SMALL | {"examples": 20, "epochs": 400, "depth": 3, "gain": 1.2, "stop_at_zero": True}
-        (found,) = train([Run(**easy)], data_sets.load("digits", examples=20))
-        counts = [epoch.train_mistakes for epoch in found.epochs]
+        (outcome,) = train([Run(**easy)], data_sets.load("digits", examples=20))
+        counts = [epoch.train_mistakes for epoch in outcome.epochs]
         assert counts[-1] == 0 < min(counts[:-1])
 
     def test_what_is_measured_is_what_the_exported_network_does(self, digits):
-        (found,) = train(runs(1), digits)
-        model = nets.sequential(found.state.weights, found.state.biases, found.run.architecture(digits).activations)
+        (outcome,) = train(runs(1), digits)
+        model = nets.sequential(
+            outcome.state.weights, outcome.state.biases, outcome.run.architecture(digits).activations
+        )
         for split, mistakes, loss in (
-            (digits.train, found.last.train_mistakes, found.last.train_loss),
-            (digits.test, found.last.test_mistakes, found.last.test_loss),
+            (digits.train, outcome.last.train_mistakes, outcome.last.train_loss),
+            (digits.test, outcome.last.test_mistakes, outcome.last.test_loss),
         ):
             x, target = torch.tensor(split.inputs(np.arange(len(split)))), torch.tensor(split.labels)
             assert (model(x).argmax(1) != target).sum().item() == mistakes
             assert nn.CrossEntropyLoss()(model(x), target).item() == pytest.approx(loss, rel=1e-5)
 
-    def test_the_watcher_hears_of_every_step_epoch_and_end_in_the_callers_thread(self, digits):
+    def test_the_watcher_receives_every_step_epoch_and_end_in_the_callers_thread(self, digits):
         counted = Counter()
         train(runs(3), digits, threads=2, watcher=counted)
         assert (counted.steps, counted.epochs, counted.ends) == (3 * 3 * 3, 9, 3)
@@ -235,7 +242,7 @@ class TestRefusals:
             train(runs(1, params=1e11), digits)
 
     @pytest.mark.parametrize(
-        ("settings", "said"),
+        ("settings", "message"),
         [
             ({"depth": 1}, "train: depth must be greater than or equal to 2, got depth=1"),
             ({"depht": 4}, "train: there is no setting 'depht'"),
@@ -249,8 +256,8 @@ class TestRefusals:
             ({"decay": 1.5}, "train: decay must be less than or equal to 1"),
         ],
     )
-    def test_a_bad_setting_is_refused_in_one_sentence(self, settings, said):
-        with pytest.raises(ValueError, match=said.replace("(", r"\(").replace("?", r"\?")) as caught:
+    def test_a_bad_setting_is_refused_in_one_sentence(self, settings, message):
+        with pytest.raises(ValueError, match=message.replace("(", r"\(").replace("?", r"\?")) as caught:
             checked_run("train", **settings)
         assert "\n" not in str(caught.value)
 
@@ -260,17 +267,13 @@ class TestRefusals:
 
 
 class Counter(Watcher):
-    """Counts, and notes the thread."""
+    """Counts the events, and checks their thread."""
 
     def __init__(self):
-        import threading
-
         self.steps = self.epochs = self.ends = 0
         self.thread = threading.current_thread()
 
     def here(self):
-        import threading
-
         assert threading.current_thread() is self.thread
 
     def stepped(self, networks):
@@ -294,7 +297,7 @@ def plain_torch(run, digits):
     groups += [{"params": [each.bias], "lr": 0.5 * rate} for each, rate in zip(linears, run.rates(), strict=True)]
     optimizer, loss_of = torch.optim.SGD(groups, lr=0.0), nn.CrossEntropyLoss()
     x, target = torch.tensor(digits.train.inputs(np.arange(len(digits.train)))), torch.tensor(digits.train.labels)
-    told = []
+    measured = []
     for epoch in range(run.epochs):
         order = torch.tensor(np.random.default_rng([run.data_seed, epoch]).permutation(len(x)))
         for rows in order.split(run.batch):
@@ -305,8 +308,8 @@ def plain_torch(run, digits):
         for group in optimizer.param_groups:
             group["lr"] *= run.decay
         with torch.no_grad():
-            told.append((loss_of(model(x), target).item(), (model(x).argmax(1) != target).sum().item()))
-    return told
+            measured.append((loss_of(model(x), target).item(), (model(x).argmax(1) != target).sum().item()))
+    return measured
 
 
 MEMORY = """
