@@ -70,7 +70,7 @@ class TestWidths:
         assert rises.max() - rises.min() <= 1  # even but for rounding
 
     @pytest.mark.parametrize(
-        ("call", "said"),
+        ("call", "message"),
         [
             (lambda: classifier_widths(784, 10, 1, 4e6), "classifier_widths: depth must be at least 2, got depth=1"),
             (lambda: classifier_widths(784, 10, 100, 500), "classifier_widths: params must be at least 1,000"),
@@ -79,8 +79,8 @@ class TestWidths:
             (lambda: nets.autoencoder_widths(784, 4, 100), "autoencoder_widths: params must be at least"),
         ],
     )
-    def test_an_impossible_network_is_refused_in_one_sentence(self, call, said):
-        with pytest.raises(ValueError, match=said.replace("(", r"\(")):
+    def test_an_impossible_network_is_refused_in_one_sentence(self, call, message):
+        with pytest.raises(ValueError, match=message.replace("(", r"\(")):
             call()
 
 
@@ -226,16 +226,16 @@ class TestStack:
         clean = random_stack(self.widths, self.names, 3, nets.CrossEntropy())
         spoilt = copy.deepcopy(clean)
         spoilt.weights[1][1] = float("nan")
-        expected, found = self.steps(clean), self.steps(spoilt)
-        assert torch.equal(found[:, [0, 2]], expected[:, [0, 2]])
-        assert found[:, 1].isnan().all()
+        expected, losses = self.steps(clean), self.steps(spoilt)
+        assert torch.equal(losses[:, [0, 2]], expected[:, [0, 2]])
+        assert losses[:, 1].isnan().all()
 
     def test_outputs_are_those_of_the_exported_network(self):
         stack = random_stack(self.widths, self.names, 3, nets.CrossEntropy())
         x, _ = minibatch(self.widths, stack.loss, rows=11)
-        found = stack.outputs(x)
+        outputs = stack.outputs(x)
         for index in range(3):
-            torch.testing.assert_close(found[index], exported(stack, index, self.names)(x), rtol=1e-5, atol=1e-6)
+            torch.testing.assert_close(outputs[index], exported(stack, index, self.names)(x), rtol=1e-5, atol=1e-6)
 
     def test_mistakes_and_losses_are_summed_over_the_rows(self):
         stack = random_stack(self.widths, self.names, 2, nets.CrossEntropy())
@@ -249,11 +249,18 @@ class TestStack:
         for name in ("tanh", "gelu"):
             names = (name, name, "linear")
             stack = random_stack(self.widths, names, 4, nets.CrossEntropy(), batch=50)
-            held = [*stack.weights, *stack.weight_gradients, stack.flat_biases, stack.flat_bias_gradients]
-            held += [*stack._h, *(a for a in stack._a if a is not None), *stack._scratch]
-            storage = sum(each.untyped_storage().nbytes() for each in held)  # with what alignment adds
-            predicted = nets.stack_bytes(self.widths, names, 4, 50) - memory._PLANS * len(names)
-            assert 0 <= storage - predicted < 64 * 4 * len(held)
+            sizes = storages(vars(stack).values())
+            predicted = nets.stack_bytes(self.widths, names, 4, 50) - memory.PLAN_BYTES * len(names)
+            inputs = 4 * 50 * self.widths[0]  # shared by all networks, and small
+            alignment = 64 * 4 * len(sizes)
+            assert 0 <= sum(sizes) - inputs - predicted < alignment
+
+
+def storages(values):
+    """Return the bytes of each block of memory that tensors, or lists of tensors, among these values occupy."""
+    tensors = [each for value in values for each in (value if isinstance(value, list) else [value])]
+    blocks = [each.untyped_storage() for each in tensors if isinstance(each, torch.Tensor)]
+    return list({block.data_ptr(): block.nbytes() for block in blocks}.values())
 
 
 class TestExport:
@@ -294,6 +301,6 @@ def autograd(model, x, target):
     return [each.weight.grad.double() for each in model if isinstance(each, nn.Linear)]
 
 
-def relative(found, expected):
-    """Return the norm of the difference over the norm of what is expected."""
-    return ((found - expected).norm() / expected.norm()).item()
+def relative(result, expected):
+    """Return the norm of the difference over the norm of the expected value."""
+    return ((result - expected).norm() / expected.norm()).item()

@@ -13,7 +13,7 @@ from gradwalk.nets.widths import parameter_count
 
 _SINGLE = 4  # bytes
 _ALIGNMENT = 16  # numbers in single precision: 64 bytes
-_PLANS = (
+PLAN_BYTES = (
     24_000  # bytes per layer for the planned operations of all passes, of full and of partial minibatches: measured
 )
 
@@ -36,7 +36,7 @@ def stack_bytes(
     method = parse_optimizer(optimizer)
     scratch = 0 if method.linear else max(sum(widths[1:]), *(fan_in * fan_out for fan_in, fan_out in pairwise(widths)))
     parameters = (2 + len(method.slots)) * parameter_count(widths) + scratch
-    return _PLANS * len(activations) + _SINGLE * networks * (parameters + batch * (kept + 2 * max(widths[1:])))
+    return PLAN_BYTES * len(activations) + _SINGLE * networks * (parameters + batch * (kept + 2 * max(widths[1:])))
 
 
 def aligned(like: torch.Tensor, count: int, *shape: int) -> torch.Tensor:
