@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _COMMENT = re.compile(r"# (\w+)(=|: )(.*)")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Table:
     """The numbers of a figure.
 
@@ -43,6 +43,15 @@ class Table:
         from pandas import DataFrame
 
         return cls(DataFrame(data), dict(facts or {}), dict(made or {}))
+
+    def __repr__(self) -> str:
+        """Return the size of the table and its facts.
+
+        >>> Table.of({"x": [1.0, 2.0]}, {"seed": 3})
+        Table(2 rows, 1 columns, seed=3)
+        """
+        size = f"{len(self.frame)} rows", f"{len(self.frame.columns)} columns"
+        return f"Table({', '.join([*size, *(f'{name}={value:g}' for name, value in self.facts.items())])})"
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Return the values of a column."""
