@@ -30,7 +30,7 @@ Rows = np.ndarray[Any, Any]
 
 
 def examples() -> Dataset:
-    """Return random examples of MNIST's shape."""
+    """Return random examples with the shape of MNIST."""
     rng = np.random.default_rng(0)
     split = Examples(rng.standard_normal((1000, 784), dtype=np.float32), rng.integers(0, 10, 1000))
     return Dataset("random", split, split, 10, "random")

@@ -1,4 +1,4 @@
-"""Very deep networks learn at the right gain, with the default settings; at the wrong one they do not."""
+"""Very deep networks learn at the right gain, and do not at the wrong one."""
 
 import contextlib
 import os
@@ -18,10 +18,10 @@ def digits():
 
 @pytest.fixture
 def real_data(tmp_path, monkeypatch):
-    """Let the loaders see the real data sets, and write what they convert elsewhere."""
+    """Let the loaders read the real data sets, and write converted ones elsewhere."""
     given = os.environ.get("GRADWALK_DATA")
     if given is None:
-        pytest.skip("GRADWALK_DATA names no folder with real data")
+        pytest.skip("GRADWALK_DATA is not set to a folder with real data")
     for each in Path(given).iterdir():
         (tmp_path / each.name).symlink_to(each)
     monkeypatch.setenv("GRADWALK_DATA", str(tmp_path))
@@ -34,7 +34,7 @@ def deep(activation, **changes):
 
 
 class UntilZero(Watcher):
-    """Stops the training of a stack as soon as one of its networks makes no mistake."""
+    """Stops training as soon as one network of the stack makes no mistake."""
 
     def __init__(self):
         self.reached = None
@@ -63,28 +63,28 @@ def test_64_layers_learn_all_digits_at_the_right_gain(digits, activation):
 
 
 def test_64_relu_layers_stay_at_chance_at_gain_1(digits):
-    (found,) = train([deep("relu", gain=1.0, epochs=60)], digits)
+    (outcome,) = train([deep("relu", gain=1.0, epochs=60)], digits)
     commonest = np.bincount(digits.train.labels).max()
-    assert found.last.train_mistakes >= len(digits.train) - commonest  # no better than one answer for all
+    assert outcome.last.train_mistakes >= len(digits.train) - commonest  # no better than one answer for all
 
 
 def test_an_autoencoder_of_16_layers_learns_to_reconstruct():
     digits = data_sets.load("digits", scaling="global")
     settings = {"data": "digits", "scaling": "global", "task": "reconstruct", "depth": 16, "params": 5e4}
-    (found,) = train([Run(**settings, gain=1.1, rate_in=1.0, rate_out=1.0, epochs=40)], digits)
+    (outcome,) = train([Run(**settings, gain=1.1, rate_in=1.0, rate_out=1.0, epochs=40)], digits)
     constant = digits.train.frames.var(axis=0).mean()  # the error of the mean image, whatever the input
-    assert found.last.train_loss < 0.3 * constant
-    assert found.last.test_loss < 0.4 * constant
+    assert outcome.last.train_loss < 0.3 * constant
+    assert outcome.last.test_loss < 0.4 * constant
 
 
 def test_16_layers_are_well_below_the_commonest_phone_on_the_real_timit_sample(real_data):
     if not (real_data / "timit_sample.tar.gz").exists():
         pytest.skip("there is no TIMIT sample in GRADWALK_DATA")
     timit = data_sets.load("timit", examples=10_000)
-    (found,) = train(
+    (outcome,) = train(
         [Run(data="timit", examples=10_000, depth=16, params=2e5, gain=1.15, rate_in=0.1, rate_out=0.1, epochs=6)],
         timit,
     )
     commonest = [np.bincount(split.labels).max() / len(split) for split in (timit.train, timit.test)]
-    assert found.last.train_mistakes / len(timit.train) < 0.75 * (1 - commonest[0])
-    assert found.last.test_mistakes / len(timit.test) < 0.85 * (1 - commonest[1])
+    assert outcome.last.train_mistakes / len(timit.train) < 0.75 * (1 - commonest[0])
+    assert outcome.last.test_mistakes / len(timit.test) < 0.85 * (1 - commonest[1])
