@@ -97,6 +97,8 @@ def test_gpt2_has_its_own_kind_of_linear_layer_and_a_tied_head():
     assert rows["transformer.h.0.mlp.c_proj"].activation == "gelu"
     assert "shared" in left(report)["Linear"]
     assert "GPT2Attention" in left(report)
+    walk = gwt.probe(model.eval(), torch.arange(14).reshape(2, 7), lambda output: output.logits.square().sum())
+    assert {f"transformer.h.0.{name}" for name in ("attn.c_attn", "mlp.c_fc", "mlp.c_proj")} < set(walk.layers)
 
 
 def test_vit_starts_from_its_patches():

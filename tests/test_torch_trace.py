@@ -180,6 +180,32 @@ def test_a_layer_that_reads_something_unknown_blocks_only_the_prediction_below_i
     )
 
 
+def test_a_compiled_model_is_probed_as_the_model_it_is():
+    model = wired(chain)
+    compiled = torch.compile(model, backend="eager")
+    with torch.no_grad():
+        compiled(X)  # compiles
+    walk, expected = gwt.probe(compiled, X, squares), gwt.probe(model, X, squares)
+    np.testing.assert_array_equal(walk.log_norm, expected.log_norm)
+    np.testing.assert_array_equal(walk.predicted, expected.predicted)
+    assert [row.activation for row in gwt.init_(compiled, example=X).rows] == ["linear", "tanh", "tanh"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_a_scripted_model_is_refused_by_the_function_that_was_called():
+    model = torch.jit.script(mlp([12, 12], nn.Tanh))
+    for name, call in {
+        "init_": gwt.init_,
+        "find_layers": gwt.find_layers,
+        "probe": lambda model: gwt.probe(model, X, squares),
+        "calibrate_": lambda model: gwt.calibrate_(model, X, squares),
+        "Monitor": gwt.Monitor,
+    }.items():
+        with pytest.raises(TypeError, match=f"^{name}: model must not be a ScriptModule"):
+            call(model)
+
+
 # The model stays as it is.
 
 

@@ -50,9 +50,11 @@ def follow_run(trace: Trace, example: Any, where: str) -> None:
 
 
 def check_model(model: nn.Module, where: str) -> None:
-    """Raise a TypeError for anything but a module."""
+    """Raise a TypeError for anything but a module that can be followed."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"{where}: model must be a torch.nn.Module, got {type(model).__name__}")
+    if isinstance(model, torch.jit.ScriptModule):
+        raise TypeError(f"{where}: model must not be a ScriptModule; pass the module that was scripted")
 
 
 def check_materialised(model: nn.Module, where: str) -> None:

@@ -1,7 +1,8 @@
 """Run or trace a model and leave it as it was."""
 
+import sys
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from torch import nn
@@ -11,13 +12,14 @@ from torch import nn
 def undisturbed(modules: Collection[nn.Module], *, evaluating: bool = False) -> Iterator[None]:
     """Restore the modes and buffers of a model's modules, and the random state, on exit.
 
-    evaluating: puts all modules into evaluation mode meanwhile.
+    Meanwhile compiled models run eagerly, since hooks and traces do not go with torch.compile; with `evaluating`, all
+    modules are in evaluation mode.
     """
     modes = [(module, module.training) for module in modules]
     buffers = [(module, dict(module._buffers)) for module in modules if module._buffers]
     values = {id(buffer): buffer.clone() for _, own in buffers for buffer in own.values() if buffer is not None}
     parameters = (p for module in modules for p in module._parameters.values() if p is not None)
-    with torch.random.fork_rng(devices=sorted({p.get_device() for p in parameters if p.is_cuda})):
+    with _eager(), torch.random.fork_rng(devices=sorted({p.get_device() for p in parameters if p.is_cuda})):
         try:
             if evaluating:
                 for module in modules:
@@ -33,6 +35,13 @@ def undisturbed(modules: Collection[nn.Module], *, evaluating: bool = False) -> 
                     for buffer in own.values():
                         if buffer is not None and not torch.equal(buffer, values[id(buffer)]):
                             buffer.copy_(values[id(buffer)])
+
+
+def _eager() -> AbstractContextManager[object]:
+    """Return a context in which compiled code runs eagerly; nothing is compiled unless the compiler is loaded."""
+    if "torch._dynamo" not in sys.modules or not hasattr(torch.compiler, "set_stance"):  # new in torch 2.6
+        return nullcontext()
+    return torch.compiler.set_stance("force_eager")
 
 
 def _set_mode(module: nn.Module, training: bool) -> None:
