@@ -9,8 +9,8 @@ from gradwalk import checks
 class Steady(nn.Module):
     """f_s(a) = f(s a) / s: the activation with its slope at 0 kept, nearly homogeneous for a large scale s.
 
-    With gelu, silu and mish the signal of a deep network dies or explodes whatever the gain; scaled, that happens in far
-    deeper networks only. At scale=100 gelu is close to a ReLU with a rounded corner.
+    With gelu, silu and mish the signal of a deep network dies or explodes whatever the gain; scaled, only that of far
+    deeper networks does. At scale=100 gelu is close to a ReLU with a rounded corner.
 
     >>> Steady(nn.GELU(), scale=100.0)(torch.tensor([1.0, -1.0]))
     tensor([1., -0.])
