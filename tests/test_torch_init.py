@@ -76,7 +76,7 @@ def test_the_measure_sees_a_gain_that_is_two_percent_off():
 
 
 def test_a_deep_gelu_net_is_called_unsteady_once_with_its_serviceable_depth():
-    with pytest.warns(gw.UnsteadyWarning, match=r"gelu is unsteady: at depth 59 .* spread of \d\d") as caught:
+    with pytest.warns(gw.UnsteadyWarning, match=r"gelu is unsteady: at depth 59 .* spread of \d\.") as caught:
         report = gwt.init_(mlp([NARROW] * 61, nn.GELU), generator=generator(0))
     limit = gw.max_depth("gelu", NARROW)
     assert len(caught) == 1

@@ -41,7 +41,8 @@ def _eager() -> AbstractContextManager[object]:
     """Return a context in which compiled code runs eagerly; nothing is compiled unless the compiler is loaded."""
     if "torch._dynamo" not in sys.modules or not hasattr(torch.compiler, "set_stance"):  # new in torch 2.6
         return nullcontext()
-    return torch.compiler.set_stance("force_eager")
+    stance: AbstractContextManager[object] = torch.compiler.set_stance("force_eager")
+    return stance
 
 
 def _set_mode(module: nn.Module, training: bool) -> None:
