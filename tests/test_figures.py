@@ -26,7 +26,7 @@ def walks() -> Table:
 
 @pytest.fixture(scope="module")
 def gains() -> Table:
-    return fig2.compute(5, widths=(10, 30, 100), points=7, width=100, depth=200, walks=(100, 60))
+    return fig2.compute(5, widths=(10, 30, 100), points=7, width=100, depth=200, walks=(60, 60))
 
 
 def lines(panel: Axes, color: str) -> list[tuple[object, str]]:

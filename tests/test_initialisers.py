@@ -248,7 +248,7 @@ data = "digits"
 examples = 200
 epochs = 1
 width = 8
-depth = [2, 4]
+depth = 2
 activation = ["tanh", "relu"]
 weights = ["torch", "lsuv", "gaussian", "orthogonal"]
 rate = [0.1, 0.01]
@@ -260,16 +260,13 @@ def test_the_figure_is_drawn_from_a_tiny_spec(tmp_path: Path) -> None:
     done = reproduce("initialisers", "--spec", str(tmp_path / "tiny.toml"), "--out", str(tmp_path), "--threads", "1")
     assert done.exit_code == 0, done.output
     shown = table.read(tmp_path / "initialisers.csv")
-    assert len(shown.frame) == 32
+    assert len(shown.frame) == 16
     assert np.isnan(shown.where(weights="torch")["gain"]).all()
     assert np.isnan(shown["params"]).all()
     assert set(shown["width"]) == {8}
     expected = gradwalk.gain("relu", 8)
     np.testing.assert_allclose(shown.where(weights="gaussian", activation="relu")["gain"], expected)
     assert (tmp_path / "initialisers.png").stat().st_size > 10_000
-    before = (tmp_path / "initialisers.csv").read_bytes()
-    assert reproduce("initialisers", "--redraw", "--out", str(tmp_path)).exit_code == 0
-    assert (tmp_path / "initialisers.csv").read_bytes() == before
 
 
 def test_all_is_the_paper_and_the_figure_is_requested_by_name() -> None:

@@ -172,13 +172,14 @@ def test_smoke_runs_from_end_to_end_and_redraws_without_a_sweep(tmp_path: Path, 
     shown = first.figures["fig4b"].table
     assert len(results) == len(shown.frame) == len(Spec.load(FIGURES["fig4b"].spec_text("smoke")).runs())
     np.testing.assert_array_equal(shown["train_loss"], [result.epochs[-1].train_loss for result in results])
-    before = (tmp_path / "fig4b.png").read_bytes()
+    csv, before = ((tmp_path / f"fig4b.{ending}").read_bytes() for ending in ("csv", "png"))
     (tmp_path / "fig4b.png").unlink()
     shutil.rmtree(tmp_path / "sweeps")
     monkeypatch.setitem(sys.modules, "gradwalk.sweep", None)  # an import of it fails
     again = reproduce("fig4b", out=tmp_path, redraw=True)
     assert again.figures["fig4b"].summary == first.figures["fig4b"].summary
     assert (tmp_path / "fig4b.png").read_bytes() == before
+    assert (tmp_path / "fig4b.csv").read_bytes() == csv
 
 
 def test_a_seed_overrides_that_of_the_spec(folder: Path, tmp_path: Path) -> None:
