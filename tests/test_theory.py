@@ -117,6 +117,12 @@ def test_quadrature_agrees_with_monte_carlo(name, weights):
     assert abs(result.variance - variance) < 4 * math.sqrt((fourth - variance**2) / len(log_z))
 
 
+def test_the_step_at_a_large_variance_does_not_overflow():
+    """gelu is then nearly ReLU; warnings are errors here."""
+    relu, gelu = gw.step("relu", 100), gw.step("gelu", 100, q=math.exp(5))
+    assert gelu.drift == pytest.approx(relu.drift, abs=0.05)
+
+
 def test_wide_layers_approach_the_infinite_width_limit():
     for name in ("tanh", "gelu", "selu"):
         limit = math.log(gw.chi(name, 0.7))

@@ -119,6 +119,15 @@ def test_a_registered_module_that_computes_something_else_is_refused():
         gwt.module_for("not_a_module")
 
 
+def test_a_registered_module_may_work_in_place():
+    class InPlace(nn.Module):
+        def forward(self, a):
+            return a.mul_(2.0)
+
+    gradwalk.register("doubled_in_place", lambda a: 2 * a, torch=InPlace)
+    assert isinstance(gwt.module_for("doubled_in_place"), InPlace)
+
+
 def test_a_registered_activation_without_a_module_is_exported_through_numpy():
     gradwalk.register("cubed_in_numpy", cubed)
     module = gwt.module_for("cubed_in_numpy")

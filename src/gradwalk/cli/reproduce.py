@@ -48,6 +48,8 @@ def reproduce(
     spec: Annotated[Path | None, typer.Option(help="Your own spec, for one trained figure.")] = None,
     print_spec: Annotated[bool, typer.Option("--print-spec", help="Print the specs and exit.")] = False,
     redraw: Annotated[bool, typer.Option("--redraw", help="Draw from the CSV files in --out, run nothing.")] = False,
+    engine: Annotated[str, typer.Option(help="Engine that trains: local, ray, or one that is registered.")] = "local",
+    device: Annotated[str, typer.Option(help="Device to train on, such as cpu or cuda.")] = "cpu",
     threads: Annotated[int | None, typer.Option(help="Number of cores to train on (default: all).")] = None,
 ) -> None:
     """Compute and draw figures: CSV, PNG and PDF files, and a page, index.html, that shows all figures in --out.
@@ -77,6 +79,8 @@ def reproduce(
             spec=spec,
             seed=seed,
             redraw=redraw,
+            engine=engine,
+            device=device,
             threads=threads,
             watcher=Printer(),
         )

@@ -165,7 +165,7 @@ def _transform(slope2: Array, weight: Array, n: int, flat: float) -> Callable[[A
         near_one = np.log1p(np.maximum(np.expm1(log_root) @ weight, -0.9))
         powers = np.exp(n * np.where(excess + flat > 0.5, near_one, np.log(excess + flat)))
         if all_flat > 0:  # where phi is close to its limit, the difference of the powers would cancel
-            above = all_flat * np.expm1(n * np.log1p(excess / flat))
+            above = all_flat * np.expm1(np.minimum(n * np.log1p(excess / flat), 1.0))  # used below ln 2 only
             return np.asarray(np.where(powers > 2 * all_flat, powers - all_flat, above) / (1 - all_flat))
         return np.asarray(powers)
 

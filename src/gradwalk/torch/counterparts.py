@@ -120,7 +120,7 @@ def _built(f: Activation, record: Counterpart) -> nn.Module:
         raise TypeError(f"register: torch of {f.name!r} must build a torch.nn.Module, got {type(module).__name__}")
     points = torch.linspace(-2.0, 2.0, 9, dtype=torch.float64)
     with torch.no_grad():
-        values = trial.double().eval()(points)
+        values = trial.double().eval()(points.clone())  # it may work in place
     if not torch.allclose(values, torch.from_numpy(f.f(points.numpy())), rtol=1e-3, atol=1e-3):
         raise ValueError(f"register: the module given as torch of {f.name!r} computes something else: {module}")
     return module
