@@ -36,7 +36,7 @@ run: $(VENV)/.run-installed
 	@$(BIN)/gradwalk reproduce all --scale quick --out report
 
 test: check
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 check: $(VENV)/.test-installed
 	$(BIN)/ruff check .

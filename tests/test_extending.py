@@ -14,13 +14,14 @@ from torch import nn
 
 import gradwalk as gw
 import gradwalk.torch as gwt
-from gradwalk.data import DATASETS, DataSource, from_arrays
+from gradwalk.data import DATASETS, DataSource, from_arrays, load
 from gradwalk.figures import FIGURES, SimulatedFigure, canvas
 from gradwalk.figures.table import Table
 from gradwalk.nets import INITIALISERS, OPTIMIZERS, Initialiser, Optimizer, load_network
 from gradwalk.registry import Registry
 from gradwalk.report import CLAIMS, Claim, Finding
 from gradwalk.sweep import ENGINES, Engine, Spec, Store, run_sweep, train_job
+from gradwalk.train import Watcher, train
 
 
 class Arctan(nn.Module):
@@ -105,14 +106,19 @@ def test_an_optimizer_trains_and_resumes_with_its_state(tmp_path):
     (whole,) = swept(tmp_path, text).results
     assert whole.train_error < 0.3
 
-    def stop(progress):
-        if progress.steps > 20:
-            raise KeyboardInterrupt
+    class Stop(Watcher):
+        steps = 0
 
+        def stepped(self, networks):
+            self.steps += 1
+            if self.steps == 20:
+                raise KeyboardInterrupt
+
+    folder = tmp_path / "checkpoints"
     with pytest.raises(KeyboardInterrupt):
-        run_sweep(Spec.load(text), tmp_path / "stopped", threads=1, report=stop)
-    (resumed,) = run_sweep(Spec.load(text), tmp_path / "stopped", threads=1).results
-    assert resumed.starts == 2
+        train([whole.run], load("digits"), threads=1, folder=folder, watcher=Stop())
+    assert len(list(folder.iterdir())) == 1
+    (resumed,) = train([whole.run], load("digits"), threads=1, folder=folder)
     assert [epoch.train_loss for epoch in resumed.epochs] == [epoch.train_loss for epoch in whole.epochs]
 
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -113,7 +114,7 @@ def blank(given: Table) -> Picture:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
+def folder(tmp_path_factory) -> Iterator[Path]:
     """A folder with tiny specs, and a figure "shallow" that uses one of them and is drawn quickly."""
     path = tmp_path_factory.mktemp("reproduce")
     (path / "tiny.toml").write_text(TINY.format("digits", 200))
@@ -121,7 +122,8 @@ def folder(tmp_path_factory) -> Path:
     (path / "shallow-quick.toml").write_text(TINY.format("digits", 200))
     record = {"title": "Shallow", "caption": "Two depths.", "draw": blank, "summary": fig4a.summary, "specs": path}
     FIGURES.register(TrainedFigure(name="shallow", **record))
-    return path
+    yield path
+    FIGURES.remove("shallow")
 
 
 @pytest.fixture(scope="module")

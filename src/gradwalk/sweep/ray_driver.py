@@ -42,14 +42,16 @@ class Driver:
                 self._settle(reference, *self._tasks.pop(reference))
 
     def stop(self) -> None:
-        """Let the tasks write their checkpoints and end.
+        """Let the tasks write their checkpoints and end, and record the runs that ended meanwhile.
 
         The sign file asks them to: ray.cancel() can bring down the driver (Ray 2.60, a race in its TaskManager).
         """
         with contextlib.suppress(Exception):  # the cluster itself may be gone
             self._sign.write_text(STOP)
-            ray.wait(list(self._tasks), num_returns=len(self._tasks), timeout=_PATIENCE)
+            ready, _ = ray.wait(list(self._tasks), num_returns=len(self._tasks), timeout=_PATIENCE)
             self._forward()
+            for reference in ready:
+                self._listener.ended(ray.get(reference))  # a message may still be under way
 
     def _submit(self, job: Job, tries: int = 0) -> None:
         """Submit a job as a task; its data set is put into the object store once."""
