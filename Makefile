@@ -13,6 +13,9 @@ ifeq ($(strip $(PYTHON)),)
 override PYTHON := python3
 endif
 
+# One more than there are cores: some tests wait for a browser, a cluster or a process that is to be killed.
+WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)))
+
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.run-installed $(VENV)/.test-installed $(VENV)/.bench-installed $(VENV)/.docs-installed
@@ -36,7 +39,7 @@ run: $(VENV)/.run-installed
 	@$(BIN)/gradwalk reproduce all --scale quick --out report
 
 test: check
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 check: $(VENV)/.test-installed
 	$(BIN)/ruff check .

@@ -151,7 +151,8 @@ def test_on_a_cluster_ray_chooses_the_gpu(tmp_path):
 
 
 def test_ctrl_c_lets_the_tasks_save_and_the_sweep_resumes_locally(cluster, local, tmp_path):
-    ctrl_c = once(lambda progress: progress.steps > 30, lambda: os.kill(os.getpid(), signal.SIGINT))
+    # 200 of 1800 steps: past the first epochs, which take 15 steps, and far from the end
+    ctrl_c = once(lambda progress: progress.steps > 200, lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         run_sweep(Spec.load(SPEC), tmp_path, engine="ray", address=cluster.address, report=ctrl_c)
     assert ctrl_c.acted
