@@ -106,31 +106,27 @@ class Momentum(Optimizer):
         _check_share(self, "momentum")
 
     def update(self, parameter: Parameter, step: int) -> None:
-        """Accumulate the velocity and move along it."""
+        """Move along the velocity."""
+        parameter.value.sub_(torch.mul(self._velocity(parameter), parameter.rate, out=parameter.scratch))
+
+    def _velocity(self, parameter: Parameter) -> torch.Tensor:
+        """Add the gradient to the velocity, and return it."""
         (velocity,) = parameter.slots
-        velocity.mul_(self.momentum).add_(parameter.gradient)
-        parameter.value.sub_(torch.mul(velocity, parameter.rate, out=parameter.scratch))
+        return velocity.mul_(self.momentum).add_(parameter.gradient)
 
 
 @dataclass(frozen=True)
-class Nesterov(Optimizer):
+class Nesterov(Momentum):
     """Nesterov's momentum, as `torch.optim.SGD(momentum=..., nesterov=True)`.
 
     velocity <- momentum * velocity + gradient; value <- value - rate * (gradient + momentum * velocity).
     """
 
     name = "nesterov"
-    slots = ("velocity",)
-    momentum: float = 0.9
-
-    def __post_init__(self) -> None:
-        _check_share(self, "momentum")
 
     def update(self, parameter: Parameter, step: int) -> None:
-        """Accumulate the velocity and move along it and the gradient."""
-        (velocity,) = parameter.slots
-        velocity.mul_(self.momentum).add_(parameter.gradient)
-        ahead = torch.mul(velocity, self.momentum, out=parameter.scratch).add_(parameter.gradient)
+        """Move along the velocity of the next step."""
+        ahead = torch.mul(self._velocity(parameter), self.momentum, out=parameter.scratch).add_(parameter.gradient)
         parameter.value.sub_(ahead.mul_(parameter.rate))
 
 
