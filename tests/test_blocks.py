@@ -10,7 +10,7 @@ from scipy.stats import ks_2samp
 import gradwalk as gw
 from gradwalk.blocks import Block, output_width, weight_layers
 
-WIDTH, DEPTH, NETWORKS = 12, 8, 800
+WIDTH, DEPTH, NETWORKS = 12, 8, 600
 
 
 def assert_same_law(

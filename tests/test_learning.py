@@ -64,12 +64,12 @@ def test_64_tanh_layers_learn_without_a_mistake_at_the_right_gain():
 
 
 def test_64_relu_layers_learn_at_the_right_gain_and_stay_at_chance_at_gain_1(digits):
-    settings = {"params": None, "width": 60, "epochs": 40}
-    runs = [deep("relu", seed=seed, **settings) for seed in range(1, 5)]
+    settings = {"params": None, "width": 60, "epochs": 30}
+    runs = [deep("relu", seed=seed, **settings) for seed in range(1, 4)]
     *right, at_1 = train([*runs, deep("relu", gain=1.0, **settings)], digits)
     commonest = np.bincount(digits.train.labels).max()
     assert at_1.last.train_mistakes >= len(digits.train) - commonest  # no better than one answer for all
-    assert np.median([outcome.last.train_mistakes for outcome in right]) < 0.65 * len(digits.train)
+    assert np.median([outcome.last.train_mistakes for outcome in right]) < 0.75 * len(digits.train)
 
 
 def test_an_autoencoder_of_16_layers_learns_to_reconstruct():
