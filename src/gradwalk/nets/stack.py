@@ -171,7 +171,6 @@ class Stack:
         self.biases, self.bias_gradients = (
             list(torch.split(each[:, None], widths, dim=2)) for each in (self.flat_biases, self.flat_bias_gradients)
         )
-        self._norms = like.new_empty(
-            len(widths) + 1, count
-        )  # of the gradients: one row per layer, the last for the biases
+        # of the gradients: one row per layer, the last for the biases
+        self._norms = like.new_empty(len(widths) + 1, count)
         self._plans: dict[tuple[str, int], Plan] = {}
