@@ -1,0 +1,152 @@
+"""What an initialization would do to a network, layer by layer: the same record for PyTorch, Keras and Flax."""
+
+import html
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple
+
+_WIDTH = 100
+_HEAD = ("layer", "shape", "role", "reads", "std now", "std", "gain", "drift", "")
+_LIMITS = (34, 15, 13, 15, 8, 8, 7, 6, 12)
+_LEGEND = {"~": "~: an estimate", "-": "-: not predicted"}
+
+
+class LayerRole(Enum):
+    """Where a weight layer is in its network, which decides the law that its scale follows."""
+
+    CHAIN = "chain"
+    BRANCH = "branch"
+    NORMED = "behind a norm"
+    HEAD = "head"
+    OUTSIDE = "outside"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class PlanRow(NamedTuple):
+    """What is planned for one weight layer.
+
+    activation: the one whose output it reads, "?" where that is not known. std: of its weights now, NaN where they have
+    no values yet; proposed: that of the weights to be drawn, None for a layer that is left alone, for the `reason`.
+    gain: proposed * sqrt(fan_in). drift: the mean change of the gradient's log-norm over this layer once drawn, None
+    where the theory does not have it. exact: whether that holds for this layer exactly, or on average over the walk and
+    to within the error of the gain. notes: what its numbers depend on.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    role: LayerRole
+    activation: str
+    std: float
+    proposed: float | None
+    gain: float | None
+    drift: float | None
+    exact: bool
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class LeftAlone(NamedTuple):
+    """A module with parameters that is no weight layer of the walk: its name and class, and why it is left alone."""
+
+    name: str
+    kind: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an initialization does: one row per weight layer, the other modules with parameters, and its remarks.
+
+    Prints as a table, in a notebook as a table of HTML.
+    """
+
+    rows: tuple[PlanRow, ...]
+    left_alone: tuple[LeftAlone, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def drawn(self) -> tuple[PlanRow, ...]:
+        """The rows of the layers whose weights are drawn."""
+        return tuple(row for row in self.rows if row.proposed is not None)
+
+    def row(self, name: str) -> PlanRow:
+        """Return the row of a layer; a KeyError if there is none of this name."""
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise KeyError(name)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the rows as named columns, ready for pandas.DataFrame."""
+        plain = [row._replace(role=str(row.role), notes="; ".join(row.notes)) for row in self.rows]  # type: ignore[arg-type]
+        return {field: [getattr(row, field) for row in plain] for field in PlanRow._fields}
+
+    def __repr__(self) -> str:
+        return f"<Plan: {len(self.drawn)} of {len(self.rows)} weight layers drawn>"
+
+    def __str__(self) -> str:
+        cells, footnotes = _cells(self.rows)
+        widths = [
+            min(limit, max(map(len, column))) for limit, column in zip(_LIMITS, zip(*cells, strict=True), strict=True)
+        ]
+        lines = [
+            "  ".join(_fit(cell, width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells
+        ]
+        return "\n".join([*lines, *_wrapped([*footnotes, *_legend(cells), *_grouped(self.left_alone), *self.remarks])])
+
+    def _repr_html_(self) -> str:
+        (head, *body), footnotes = _cells(self.rows)
+        lines = [_html_row("th", head), *(_html_row("td", line) for line in body)]
+        below = [*footnotes, *_legend([head, *body]), *_grouped(self.left_alone), *self.remarks]
+        return f"<table>{''.join(lines)}</table>" + "".join(f"<p>{html.escape(line)}</p>" for line in below)
+
+
+def _cells(rows: Sequence[PlanRow]) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Return the head and the rows as text, and the footnotes that their marks refer to."""
+    marks: dict[str, str] = {}
+    cells = [_HEAD]
+    for row in rows:
+        texts = [f"left alone: {row.reason}"] * (row.proposed is None) + list(row.notes)
+        footnotes = "".join(marks.setdefault(text, f"[{len(marks) + 1}]") for text in texts)
+        cells.append((*_numbers(row), footnotes))
+    return cells, [f"{mark} {text}" for text, mark in marks.items()]
+
+
+def _numbers(row: PlanRow) -> tuple[str, ...]:
+    drift = "-" if row.drift is None else f"{'' if row.exact else '~'}{round(row.drift, 3) + 0.0:g}"
+    drawn = ("-", "-", "") if row.proposed is None else (f"{row.proposed:.4g}", f"{row.gain:.4f}", drift)
+    shape = "x".join(map(str, row.shape))
+    return (row.name, shape, str(row.role), row.activation, f"{row.std:.4g}".replace("nan", "-"), *drawn)
+
+
+def _legend(cells: Sequence[Sequence[str]]) -> list[str]:
+    signs = {line[7][0] for line in cells[1:] if line[7]}
+    entries = [text for sign, text in _LEGEND.items() if sign in signs]
+    return ["drift: " + "; ".join(["0: exact", *entries])] if entries else []
+
+
+def _fit(text: str, width: int) -> str:
+    return text.ljust(width) if len(text) <= width else "…" + text[1 - width :]
+
+
+def _grouped(modules: Iterable[LeftAlone]) -> list[str]:
+    groups: dict[tuple[str, str], list[str]] = {}
+    for module in modules:
+        groups.setdefault((module.kind, module.why), []).append(module.name)
+    lines = []
+    for (kind, why), names in groups.items():
+        more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+        lines.append(f"left alone: {', '.join(names[:2])}{more} ({kind}): {why}")
+    return lines
+
+
+def _wrapped(lines: Iterable[str]) -> list[str]:
+    return [part for line in lines for part in textwrap.wrap(line, _WIDTH, subsequent_indent="  ")]
+
+
+def _html_row(tag: str, cells: Iterable[str]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
