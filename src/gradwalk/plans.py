@@ -108,7 +108,7 @@ class Plan:
 def _cells(rows: Sequence[PlanRow]) -> tuple[list[tuple[str, ...]], list[str]]:
     """Return the head and the rows as text, and the footnotes that their marks refer to."""
     marks: dict[str, str] = {}
-    cells = [_HEAD]
+    cells: list[tuple[str, ...]] = [_HEAD]
     for row in rows:
         texts = [f"left alone: {row.reason}"] * (row.proposed is None) + list(row.notes)
         footnotes = "".join(marks.setdefault(text, f"[{len(marks) + 1}]") for text in texts)
