@@ -43,6 +43,35 @@ def test_neutral_gain_and_spread_are_exact_where_layers_widen_and_narrow(name, w
     assert walks.spread == pytest.approx(exact.spread, rel=4 / math.sqrt(2 * count))
 
 
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+@pytest.mark.parametrize("name", ["linear", "relu", "leaky_relu(0.2)"])
+@pytest.mark.parametrize("dropout", [0.1, 0.5])
+def test_neutral_gain_and_spread_are_exact_with_dropout(name, dropout, weights):
+    """At width 5 many layers are left without a unit, and resampled."""
+    widths, count = [5, 20] * 10 + [5], 2000
+    exact = gw.solve_gain(name, widths, weights=weights, dropout=dropout)
+    chain = gw.dense(name, gain=exact.value, dropout=dropout)
+    walks = gw.simulate(chain, widths, walks=count, rng=3, weights=weights)
+    assert abs(walks.mean) < 4 * walks.standard_error
+    assert walks.spread == pytest.approx(exact.spread, rel=4 / math.sqrt(2 * count))
+
+
+@pytest.mark.parametrize(("name", "dropout"), [("tanh", 0.1), ("tanh", 0.5), ("elu", 0.3)])
+def test_sampled_gain_with_dropout_stops_the_drift(name, dropout):
+    estimate = gw.solve_gain(name, 40, 30, dropout=dropout, walks=800)
+    walks = gw.simulate(gw.dense(name, gain=estimate.value, dropout=dropout), 40, 30, walks=800, rng=77)
+    assert abs(walks.mean) < 4 * math.hypot(walks.standard_error, 30 * estimate.standard_error / estimate.value)
+    assert gw.gain(name, 40, 30) - estimate.value > 4 * estimate.standard_error
+
+
+def test_dropout_is_in_the_description_and_shortens_the_reach():
+    description = gw.describe_gain("relu", 100, dropout=0.5)
+    assert description.dropout == 0.5
+    assert description.step == gw.step("relu", 100, dropout=0.5)
+    assert gw.max_depth("relu", 100, dropout=0.5) < gw.max_depth("relu", 100) / 2
+    assert gw.min_width("relu", 50, dropout=0.5) > 2 * gw.min_width("relu", 50)
+
+
 @pytest.mark.parametrize("name", ["linear", "relu", "leaky_relu(0.2)"])
 def test_sampled_gain_agrees_with_the_closed_form(name):
     sampled, exact = gw.solve_gain(name, 30, 100, walks=500, seed=3, sampled=True), gw.solve_gain(name, 30, 100)
@@ -216,6 +245,7 @@ def test_neutral_gain_is_finite_and_undoes_the_drift(name, width, paper):
         (lambda: gw.gain("tanh", 10, 5, formula="paper"), "the paper prints no formula for tanh"),
         (lambda: gw.gain("relu", 10, formula="papre"), 'gain: formula must be "exact" or "paper"'),
         (lambda: gw.gain("reul", 10), "did you mean 'relu'"),
+        (lambda: gw.gain("relu", 10, dropout=1), "gain: dropout must be at least 0 and below 1, got dropout=1"),
         (lambda: gw.gain("relu", [10, 0, 3]), "gain: width must be at least 1"),
         (lambda: gw.solve_gain("tanh", 10), "solve_gain: depth is missing"),
         (lambda: gw.solve_gain("tanh", 10, 5, walks=1), "walks must be at least 8, got walks=1"),

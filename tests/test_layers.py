@@ -19,7 +19,7 @@ ALLOWED = {name: set() for name in FOUNDATION} | {
     "theory": {"activations", "theory"},
     "blocks": {"activations"},
     "simulation": {"activations", "blocks", "simulation"},
-    "gains": {"activations", "gains", "simulation", "theory"},
+    "gains": {"activations", "blocks", "gains", "simulation", "theory"},
     "branches": {"activations", "blocks", "simulation", "theory"},
     "plans": set(),
     "torch": {"activations", "gains", "plans", "simulation", "theory", "torch"},

@@ -57,12 +57,18 @@ def test_orthogonal_linear_net_does_not_walk(n):
     assert gw.step("linear", n, weights="orthogonal") == (0.0, 0.0)
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.1, 0.5, 0.99])
 @pytest.mark.parametrize("name", ["linear", "relu"])
 @pytest.mark.parametrize("n", WIDTHS)
-def test_quadrature_agrees_with_the_closed_forms(name, n):
+def test_quadrature_agrees_with_the_closed_forms(name, n, dropout):
     f = gw.activation(name)
     anonymous = gw.Activation("anonymous", f.f, f.derivative, f.kinks)  # closed forms are found by name
-    assert_step(gw.step(anonymous, n), gw.step(name, n), 1e-9)
+    assert_step(gw.step(anonymous, n, dropout=dropout), gw.step(name, n, dropout=dropout), 1e-9)
+
+
+def test_linear_units_that_half_drop_out_are_relu_units_of_twice_the_slope():
+    relu, dropped = gw.step("relu", 30), gw.step("linear", 30, dropout=0.5)
+    assert_step(dropped, (relu.drift + 2 * math.log(2), relu.variance), 1e-12)
 
 
 def slope_zeros(f, sd):
@@ -97,20 +103,22 @@ def test_sine_at_large_variance_has_the_moments_of_a_uniform_phase():
     assert_step(gw.step("sin", 1, q=30.0), expected, 1e-9)
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
 @pytest.mark.parametrize("name", ALL)
-def test_quadrature_agrees_with_monte_carlo(name, weights):
-    n, q, count = 7, 0.8, 200_000
+def test_quadrature_agrees_with_monte_carlo(name, weights, dropout):
+    n, q, count = 7, 0.8, 100_000
     f, rng = gw.activation(name), np.random.default_rng(ALL.index(name))
     slope = f.derivative(math.sqrt(q) * rng.standard_normal((count, n)))
+    slope = slope * (rng.random((count, n)) >= dropout) / (1 - dropout)
     xi = rng.standard_normal((count, n))
     scale = n if weights == "gaussian" else (xi**2).sum(axis=1)
     z = (slope**2 * xi**2).sum(axis=1) / scale
     log_z = np.log(z[z > 0])
-    if name == "linear" and weights == "orthogonal":
+    if name == "linear" and weights == "orthogonal" and dropout == 0:
         assert np.abs(log_z).max() < 1e-12
         return
-    result = gw.step(f, n, q=q, weights=weights)
+    result = gw.step(f, n, q=q, weights=weights, dropout=dropout)
     mean, variance = log_z.mean(), log_z.var()
     fourth = ((log_z - mean) ** 4).mean()
     assert abs(result.drift - mean) < 4 * math.sqrt(variance / len(log_z))
@@ -229,9 +237,10 @@ def test_share_of_flat_units_is_exact():
     n=st.integers(1, 100_000),
     log_q=st.floats(-12, 8),
     weights=st.sampled_from(["gaussian", "orthogonal"]),
+    dropout=st.sampled_from([0.0, 0.1, 0.9]),
 )
-def test_step_is_always_finite(name, n, log_q, weights):
-    drift, variance = gw.step(name, n, q=math.exp(log_q), weights=weights)
+def test_step_is_always_finite(name, n, log_q, weights, dropout):
+    drift, variance = gw.step(name, n, q=math.exp(log_q), weights=weights, dropout=dropout)
     assert math.isfinite(drift)
     assert 0 <= variance < math.inf
 
@@ -248,6 +257,11 @@ def test_step_is_always_finite(name, n, log_q, weights):
         (lambda: gw.step("relu", 10, weights="uniform"), 'weights must be "gaussian" or "orthogonal"'),
         (lambda: gw.step("relu", 10, formula="guess"), 'formula must be "exact" or "paper"'),
         (lambda: gw.step("tanh", 10, q=1.0, formula="paper"), "the paper prints no formula for tanh"),
+        (
+            lambda: gw.step("relu", 10, dropout=0.1, formula="paper"),
+            "no formula for relu with gaussian weights and dro",
+        ),
+        (lambda: gw.step("relu", 10, dropout=1.0), "step: dropout must be at least 0 and below 1, got dropout=1.0"),
         (lambda: gw.chi("tanh", 0.0), "chi: q must be positive"),
         (lambda: gw.q_map("tanh", 1.0, math.inf), "q_map: gain must be positive and finite"),
     ],

@@ -97,7 +97,7 @@ def dense(
     f = activations.activation(activation)
     checks.positive("dense", "gain", gain, *checks.GAIN_RANGE)
     units = None if width is None else checks.whole("dense", "width", width)
-    return Dense(f, float(gain), _rate("dense", "dropout", dropout), units)
+    return Dense(f, float(gain), checks.rate("dense", "dropout", dropout), units)
 
 
 def norm(kind: NormKind = "layer", *, groups: int = 1) -> Norm:
@@ -111,7 +111,7 @@ def norm(kind: NormKind = "layer", *, groups: int = 1) -> Norm:
 
 def dropout(rate: float) -> Dropout:
     """Return dropout of the signal itself; between an activation and its weights, use `dense(..., dropout=rate)`."""
-    return Dropout(_rate("dropout", "rate", rate))
+    return Dropout(checks.rate("dropout", "rate", rate))
 
 
 def chain(*parts: Block) -> Chain:
@@ -170,9 +170,3 @@ def _parts(where: str, parts: tuple[Block, ...]) -> tuple[Block, ...]:
         if not isinstance(part, Block):
             raise TypeError(f"{where}: parts must be dense, norm, dropout, chain or residual, got {part!r}")
     return parts
-
-
-def _rate(where: str, name: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
-        raise ValueError(f"{where}: {name} must be at least 0 and below 1, got {name}={value!r}")
-    return float(value)

@@ -47,6 +47,13 @@ def positive(where: str, name: str, value: object, least: float = 0.0, most: flo
     return number
 
 
+def rate(where: str, name: str, value: object) -> float:
+    """Return a rate of dropout as a float, or raise if it is not at least 0 and below 1."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < 1:
+        raise ValueError(f"{where}: {name} must be at least 0 and below 1, got {name}={value!r}")
+    return float(value)
+
+
 def one_of(where: str, name: str, value: object, choices: Sequence[Choice]) -> Choice:
     """Return the one of `choices` that equals `value`, or raise with a list of them."""
     for choice in choices:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation
+from gradwalk.blocks import Dense, dense
 from gradwalk.checks import Formula, Weights
 from gradwalk.gains.reach import UnsteadyWarning, unsteady_message
 from gradwalk.gains.solve import GainEstimate, neutral_gain, solve_gain
@@ -20,8 +21,8 @@ class GainDescription:
     """An unbiased gain and related quantities; what is unknown or undefined is None.
 
     Attributes:
-        activation, width, depth, weights, formula: what the gain is for. `width` is one width, or all of them, input
-            first; `depth` is None where one width was given without a depth.
+        activation, width, depth, weights, formula, dropout: what the gain is for. `width` is one width, or all of
+            them, input first; `depth` is None where one width was given without a depth.
         gain: the factor g on the weights.
         kind: of the activation: "neutral", "steady" or "unsteady".
         step: drift and variance of ln z at gain 1, for a neutral activation and one width. With formula="paper", eq. 14
@@ -41,6 +42,7 @@ class GainDescription:
     step: Step | None = None
     estimate: GainEstimate | None = None
     warning: str | None = None
+    dropout: float = 0.0
 
     @property
     def weight_std(self) -> float | tuple[float, ...]:
@@ -58,6 +60,7 @@ def gain(
     weights: Weights = "gaussian",
     formula: Formula = "exact",
     seed: int = 0,
+    dropout: float = 0.0,
 ) -> float:
     """Return the gain g at which the log-norm of the gradient does an unbiased walk: g = exp(-<ln z> / 2), eq. 10.
 
@@ -73,11 +76,12 @@ def gain(
         weights: "gaussian", or "orthogonal" for Haar orthogonal matrices.
         formula: "exact", or "paper" for eq. 13 and eq. 18 as printed (linear and relu with Gaussian weights).
         seed: of the sampled walks.
+        dropout: the rate of dropout between the activation and the weights of each layer.
 
     >>> gain("relu", 100), gain("relu", 100, formula="paper")
     (1.43230..., 1.43170...)
     """
-    description = describe_gain(activation, width, depth, weights=weights, formula=formula, seed=seed)
+    description = describe_gain(activation, width, depth, weights=weights, formula=formula, seed=seed, dropout=dropout)
     if description.warning is not None:
         warnings.warn(description.warning, UnsteadyWarning, stacklevel=2)
     return description.gain
@@ -91,6 +95,7 @@ def describe_gain(
     weights: Weights = "gaussian",
     formula: Formula = "exact",
     seed: int = 0,
+    dropout: float = 0.0,
 ) -> GainDescription:
     """Return the unbiased gain with related quantities: see `gain` for the arguments. It does not warn.
 
@@ -100,14 +105,16 @@ def describe_gain(
     f = activations.activation(activation)
     checks.one_of("gain", "weights", weights, checks.WEIGHTS)
     checks.one_of("gain", "formula", formula, checks.FORMULAS)
+    layer = dense(f, dropout=checks.rate("gain", "dropout", dropout))
     several = isinstance(width, Sequence | np.ndarray)
     if depth is None and not several:
-        return _without_depth(f, checks.whole("gain", "width", width), weights, formula)
+        return _without_depth(layer, checks.whole("gain", "width", width), weights, formula)
     layers = checks.widths("gain", width, depth)
     exact = formula == "exact"
-    estimate = (
-        solve_gain(f, width, depth, weights=weights, seed=seed) if exact else neutral_gain(f, layers, weights, formula)
-    )
+    if exact:
+        estimate = solve_gain(f, width, depth, weights=weights, seed=seed, dropout=dropout)
+    else:
+        estimate = neutral_gain(layer, layers, weights, formula)
     neutral = estimate.kind == "neutral"
     return GainDescription(
         activation=f.name,
@@ -117,20 +124,36 @@ def describe_gain(
         formula=formula,
         gain=estimate.value,
         kind=estimate.kind,
-        step=step(f, layers[0], weights=weights, formula=formula) if neutral and not several else None,
+        step=_step(layer, layers[0], weights, formula) if neutral and not several else None,
         estimate=estimate if exact else None,
-        warning=_warning(f, layers, estimate, weights, seed),
+        warning=_warning(layer, layers, estimate, weights, seed),
+        dropout=layer.dropout,
     )
 
 
-def _without_depth(f: Activation, width: int, weights: Weights, formula: Formula) -> GainDescription:
+def _step(layer: Dense, width: int, weights: Weights, formula: Formula) -> Step:
+    return step(layer.activation, width, weights=weights, formula=formula, dropout=layer.dropout)
+
+
+def _without_depth(layer: Dense, width: int, weights: Weights, formula: Formula) -> GainDescription:
+    f = layer.activation
     if formula == "exact" and kind(f) != "neutral":
         raise ValueError(f"gain: the gain of {f} depends on depth, which is missing; pass depth=")
-    s = step(f, width, weights=weights, formula=formula)
-    return GainDescription(f.name, width, None, weights, formula, math.exp(-s.drift / 2), kind(f), s)  # eq. 10
+    s = _step(layer, width, weights, formula)
+    g = math.exp(-s.drift / 2)  # eq. 10
+    return GainDescription(f.name, width, None, weights, formula, g, kind(f), s, dropout=layer.dropout)
 
 
-def _warning(f: Activation, layers: tuple[int, ...], estimate: GainEstimate, weights: Weights, seed: int) -> str | None:
+def _warning(layer: Dense, layers: tuple[int, ...], estimate: GainEstimate, weights: Weights, seed: int) -> str | None:
     depth = len(layers) - 1
     width = round(sum(layers[:-1]) / depth)
-    return unsteady_message(f, width, depth, spread=estimate.spread, weights=weights, seed=seed, where="gain")
+    return unsteady_message(
+        layer.activation,
+        width,
+        depth,
+        spread=estimate.spread,
+        weights=weights,
+        seed=seed,
+        where="gain",
+        dropout=layer.dropout,
+    )

@@ -24,6 +24,7 @@ def max_depth(
     *,
     weights: Weights = "gaussian",
     seed: int = 0,
+    dropout: float = 0.0,
 ) -> float:
     """Return the largest depth at which the final log-norm at the unbiased gain has at most that spread.
 
@@ -36,6 +37,7 @@ def max_depth(
         spread: the standard deviation of the final log-norm over networks; the default is called serviceable.
         weights: "gaussian", or "orthogonal" for Haar orthogonal matrices.
         seed: of the sampled walks.
+        dropout: the rate of dropout between the activation and the weights of each layer.
 
     >>> max_depth("relu", width=100, spread=1.0)
     77
@@ -44,15 +46,25 @@ def max_depth(
     n = checks.whole("max_depth", "width", width)
     limit = checks.positive("max_depth", "spread", spread)
     if kind(f) == "neutral":
-        variance = step(f, n, weights=weights).variance
+        variance = step(f, n, weights=weights, dropout=dropout).variance
         return math.floor(4 * limit**2 / variance) if variance > 0 else math.inf
+
+    def sampled(depth: int) -> float:
+        return solve_gain(f, n, depth, weights=weights, seed=seed, dropout=dropout).spread
+
     guess, power = (2 * n**0.5, 1.0) if kind(f) == "unsteady" else (1.3 * limit**2 * n, 0.5)
-    depth = _crossing(lambda d: solve_gain(f, n, d, weights=weights, seed=seed).spread, limit, guess, power)
+    depth = _crossing(sampled, limit, guess, power)
     return math.floor(depth) if depth < _FARTHEST else math.inf
 
 
 def min_width(
-    activation: str | Activation, depth: int, spread: float = 1.0, *, weights: Weights = "gaussian", seed: int = 0
+    activation: str | Activation,
+    depth: int,
+    spread: float = 1.0,
+    *,
+    weights: Weights = "gaussian",
+    seed: int = 0,
+    dropout: float = 0.0,
 ) -> int:
     """Return the smallest width at which the final log-norm at the unbiased gain has at most that spread.
 
@@ -67,10 +79,12 @@ def min_width(
     layers = checks.whole("min_width", "depth", depth, most=checks.DEEPEST)
     limit = checks.positive("min_width", "spread", spread)
     if kind(f) == "neutral":
-        return _largest(lambda n: layers * step(f, n, weights=weights).variance > 4 * limit**2) + 1
-    width = _crossing(
-        lambda n: solve_gain(f, n, layers, weights=weights, seed=seed).spread, limit, layers / limit**2, -0.5
-    )
+        return _largest(lambda n: layers * step(f, n, weights=weights, dropout=dropout).variance > 4 * limit**2) + 1
+
+    def sampled(width: int) -> float:
+        return solve_gain(f, width, layers, weights=weights, seed=seed, dropout=dropout).spread
+
+    width = _crossing(sampled, limit, layers / limit**2, -0.5)
     if width >= _FARTHEST:
         raise ValueError(
             f"min_width: no width up to {_FARTHEST:,} keeps {f} within spread={limit:g} at depth={layers}; "
@@ -88,6 +102,7 @@ def unsteady_message(
     weights: Weights = "gaussian",
     seed: int = 0,
     where: str = "",
+    dropout: float = 0.0,
 ) -> str | None:
     """Return a warning if no gain makes an unsteady activation serviceable at that width and depth, else None.
 
@@ -101,10 +116,10 @@ def unsteady_message(
     if kind(f) != "unsteady":
         return None
     if spread is None:
-        spread = solve_gain(f, width, depth, weights=weights, seed=seed).spread
+        spread = solve_gain(f, width, depth, weights=weights, seed=seed, dropout=dropout).spread
     if spread <= SERVICEABLE:
         return None
-    limit = max_depth(f, width, weights=weights, seed=seed)
+    limit = max_depth(f, width, weights=weights, seed=seed, dropout=dropout)
     return (
         f"{where}: " * bool(where) + f"{f} is unsteady: at depth {depth} and width {width} the final log-norm has a "
         f"spread of {spread:.1f} at the best gain; the largest serviceable depth at this width (spread "

@@ -6,7 +6,7 @@ The same random numbers at every trial gain make the mean log-norm a smooth func
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -15,6 +15,7 @@ from scipy import optimize
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation
+from gradwalk.blocks import Dense, dense
 from gradwalk.checks import Formula, Weights
 from gradwalk.simulation import Walks, simulate
 from gradwalk.theory import Kind, chi, kind, step
@@ -50,6 +51,7 @@ def solve_gain(
     walks: int | None = None,
     seed: int = 0,
     sampled: bool = False,
+    dropout: float = 0.0,
 ) -> GainEstimate:
     """Return the gain at which <ln Z> = 0 (eq. 9), with its standard error and the spread of the final log-norm.
 
@@ -65,6 +67,7 @@ def solve_gain(
         walks: the number of sampled walks, at least 8; by default 100 to 2000, fewer for larger networks.
         seed: of the sampled walks.
         sampled: sample neutral activations too, to check the exact gain.
+        dropout: the rate of dropout between the activation and the weights of each layer.
 
     >>> solve_gain("relu", width=100, depth=200)
     GainEstimate(value=1.43230..., standard_error=0.0, spread=1.61152..., kind='neutral', walks=0)
@@ -75,16 +78,20 @@ def solve_gain(
     number = checks.whole("solve_gain", "seed", seed, least=0, most=2**63)
     default = max(100, min(2000, int(_UNITS / sum(layers))))
     count = default if walks is None else checks.whole("solve_gain", "walks", walks, least=8)
+    layer = dense(f, dropout=checks.rate("solve_gain", "dropout", dropout))
     if kind(f) == "neutral" and not sampled:
-        return neutral_gain(f, layers, weights)
-    return _solve(f, layers, weights, count, number)
+        return neutral_gain(layer, layers, weights)
+    return _solve(layer, layers, weights, count, number)
 
 
 @lru_cache(maxsize=1024)
-def neutral_gain(f: Activation, layers: tuple[int, ...], weights: Weights, formula: Formula = "exact") -> GainEstimate:
+def neutral_gain(layer: Dense, layers: tuple[int, ...], weights: Weights, formula: Formula = "exact") -> GainEstimate:
     """Return the one gain of all layers: g = exp(-<ln z> / 2), eq. 10, with the mean of <ln z> over the layers."""
     pairs = Counter(pairwise(layers))
-    steps = {(n, out): step(f, n, weights=weights, formula=formula, width_out=out) for n, out in pairs}
+    steps = {
+        (n, out): step(layer.activation, n, weights=weights, formula=formula, width_out=out, dropout=layer.dropout)
+        for n, out in pairs
+    }
     depth = len(layers) - 1
     drift = math.fsum(count * steps[pair].drift for pair, count in pairs.items())
     variance = math.fsum(count * steps[pair].variance for pair, count in pairs.items())
@@ -92,17 +99,18 @@ def neutral_gain(f: Activation, layers: tuple[int, ...], weights: Weights, formu
 
 
 @lru_cache(maxsize=1024)
-def _solve(f: Activation, layers: tuple[int, ...], weights: Weights, count: int, seed: int) -> GainEstimate:
+def _solve(layer: Dense, layers: tuple[int, ...], weights: Weights, count: int, seed: int) -> GainEstimate:
     """Return the root of the mean log-norm: found with a fifth of the walks, then one Newton step with all of them."""
-    depth = len(layers) - 1
+    depth, f = len(layers) - 1, layer.activation
 
     def sample(log_gain: float, walks: int) -> Walks:
-        return simulate(f, layers, gain=math.exp(log_gain), walks=walks, rng=seed, weights=weights, every=depth)
+        chain = replace(layer, gain=math.exp(log_gain))
+        return simulate(chain, layers, walks=walks, rng=seed, weights=weights, every=depth)
 
     def rough(log_gain: float) -> float:
         return _controlled_mean(sample(log_gain, max(count // 5, 8)))[0]
 
-    low, high = _bracket(rough, -0.5 * math.log(chi(f, 1.0)), f)
+    low, high = _bracket(rough, -0.5 * math.log(chi(f, 1.0) / (1 - layer.dropout)), f)
     root = float(optimize.brentq(rough, low, high, xtol=0.02 / depth))
     slope = (rough(root + 0.2 / depth) - rough(root - 0.2 / depth)) * depth / 0.4
     walks = sample(root, count)

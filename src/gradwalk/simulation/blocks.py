@@ -19,7 +19,7 @@ from gradwalk.checks import Weights
 from gradwalk.simulation import haar
 from gradwalk.simulation.arena import Arena
 from gradwalk.simulation.normals import Normals, column, dot, gaussian_image
-from gradwalk.simulation.signal import Signal, respond
+from gradwalk.simulation.signal import Signal, dropped, respond
 
 Tape = Any  # what the forward pass of a part keeps for its own backward pass; nothing else looks into it
 
@@ -123,7 +123,7 @@ class BlockSampler:
         if isinstance(block, Norm):
             return _norm(block, signal)
         if isinstance(block, Dropout):
-            mask = self._mask(signal.values.shape, block.rate)
+            mask = self._forward.mask(*signal.values.shape, block.rate)
             return Vector(signal.values * mask, signal.log_scale), mask
         if isinstance(block, Residual):
             branch, tapes = self._apply(block.branch, signal)
@@ -150,12 +150,10 @@ class BlockSampler:
 
     def _dense(self, part: Dense, signal: Vector) -> tuple[Vector, DenseTape]:
         """Return g W dropout(f(a)); where that is zero, nothing of W is revealed."""
-        (h, log_norm), slope, log_slope = respond(part.activation, signal.values, signal.log_scale)
+        response = respond(part.activation, signal.values, signal.log_scale)
         if part.dropout:
-            mask = self._mask(h.shape, part.dropout)
-            before = dot(h, h)
-            h, slope = h * mask, slope * mask
-            log_norm = log_norm + 0.5 * np.log(dot(h, h) / np.where(before > 0, before, 1.0))
+            response = dropped(response, self._forward.mask(*signal.values.shape, part.dropout))
+        (h, log_norm), slope, log_slope = response
         squared = dot(h, h)
         direction = h * column(np.where(squared > 0, squared, 1.0) ** -0.5)
         width_in = h.shape[1]
@@ -179,11 +177,6 @@ class BlockSampler:
         delta *= tape.slope
         log_scale = gradient.log_scale + np.log(length) + log_factor + math.log(part.gain) + tape.log_slope
         return Vector(delta, log_scale)
-
-    def _mask(self, shape: tuple[int, ...], rate: float) -> Array:
-        """Return a dropout mask: 1 / (1 - rate) for a unit that is kept, 0 for one that is not."""
-        kept = self._forward.rng.random(shape, dtype=np.float32) >= np.float32(rate)
-        return kept.astype(np.float32) * np.float32(1 / (1 - rate))
 
 
 def tape_bytes(block: Block, width: int) -> int:

@@ -17,11 +17,12 @@ import numpy as np
 from scipy.special import digamma
 
 from gradwalk.activations import Activation, Array, Indices
+from gradwalk.blocks import Dense
 from gradwalk.checks import Weights
 from gradwalk.simulation import haar
 from gradwalk.simulation.arena import Arena
 from gradwalk.simulation.normals import Normals, column, dot, gaussian_image
-from gradwalk.simulation.signal import Response, Signal, active, next_log_scale
+from gradwalk.simulation.signal import Response, Signal, active, dropped, next_log_scale
 
 # With a single active unit, delta is its component along h alone, which single precision cancels to 0 in about one
 # such layer in 1e7; this bound keeps its logarithm finite.
@@ -52,13 +53,18 @@ class Gradient(NamedTuple):
 class ExactSampler:
     """Draws the layers of a block of walks one by one without their matrices: O(width) per layer.
 
-    See `Sampler` for the methods. For Gaussian weights `luck` holds two control variates per walk: the sums over the
-    layers of ln |x|^2 and of ln |xi|^2, less their expectations.
+    A chain is described by its activation, or by the weight layer that it repeats, with dropout if there is any. See
+    `Sampler` for the methods. For Gaussian weights `luck` holds two control variates per walk: the sums over the layers
+    of ln |x|^2 and of ln |xi|^2, less their expectations.
     """
 
-    def __init__(self, activation: Activation, weights: Weights, arena: Arena, seed: np.random.SeedSequence) -> None:
+    def __init__(
+        self, network: Activation | Dense, weights: Weights, arena: Arena, seed: np.random.SeedSequence
+    ) -> None:
         forward, backward = seed.spawn(2)
-        self.activation, self.orthogonal, self.arena = activation, weights == "orthogonal", arena
+        layer = network if isinstance(network, Dense) else Dense(network)
+        self.activation, self.dropout = layer.activation, layer.dropout
+        self.orthogonal, self.arena = weights == "orthogonal", arena
         self._forward, self._backward = Normals(forward), Normals(backward)
         self.luck: Array | float = 0.0
 
@@ -109,10 +115,15 @@ class ExactSampler:
         return (haar.image if self.orthogonal else gaussian_image)(self._forward, walks, width, width_in)
 
     def _layer(self, draw: Callable[[Indices], Array], log_scale: Array) -> ExactLayer:
-        x, (signal, slope, log_slope), resampled = active(self.activation, draw, log_scale)
+        x, (signal, slope, log_slope), resampled = active(self.activation, draw, log_scale, self._drop)
         keep = self.arena.keep
         kept = Response(Signal(keep(signal.h), signal.log_norm), keep(slope), log_slope)
         return ExactLayer(keep(x), log_scale, kept, resampled)
+
+    def _drop(self, response: Response) -> Response:
+        if not self.dropout:
+            return response
+        return dropped(response, self._forward.mask(*response.slope.shape, self.dropout))
 
 
 @lru_cache(maxsize=1024)

@@ -39,6 +39,11 @@ class Normals:
         numbers, self._ready = self._ready[:count], self._ready[count:]
         return numbers.reshape(rows, columns)
 
+    def mask(self, rows: int, columns: int, rate: float) -> Array:
+        """Return a mask of dropout: 1 / (1 - rate) for a unit that is kept, 0 for one that is not."""
+        kept = self.rng.random((rows, columns), dtype=np.float32) >= np.float32(rate)
+        return kept.astype(np.float32) * np.float32(1 / (1 - rate))
+
     def _make(self, count: int) -> Array:
         values = self.bits.random_raw(count // 2).view(np.uint32).astype(np.float32)
         radius, angle = values[: count // 2], values[count // 2 :]

@@ -52,6 +52,15 @@ def respond(activation: Activation, x: Array, log_scale: Array) -> Response:
     return Response(Signal(h, log_norm), *_slope(activation, a))
 
 
+def dropped(response: Response, mask: Array) -> Response:
+    """Return the response with f(a) and f'(a) times a mask of dropout."""
+    (h, log_norm), slope, log_slope = response
+    before, h, slope = np.vecdot(h, h), h * mask, slope * mask
+    kept = np.vecdot(h, h).astype(np.float64) / np.where(before > 0, before, 1.0)
+    faded = np.where((slope != 0).any(axis=1), log_slope, -np.inf)
+    return Response(Signal(h, log_norm + 0.5 * np.log(kept)), slope, faded)
+
+
 def _slope(activation: Activation, a: Array) -> tuple[Array, Array]:
     """Return f'(a) as a factor and ln of another factor, so that nearly saturated layers do not underflow."""
     slope = np.asarray(activation.derivative(a)).astype(a.dtype, copy=False)
@@ -65,13 +74,19 @@ def _slope(activation: Activation, a: Array) -> tuple[Array, Array]:
     return slope, log_slope
 
 
-def active(activation: Activation, draw: Callable[[Indices], Array], log_scale: Array) -> tuple[Array, Response, int]:
+def active(
+    activation: Activation,
+    draw: Callable[[Indices], Array],
+    log_scale: Array,
+    then: Callable[[Response], Response] = lambda response: response,
+) -> tuple[Array, Response, int]:
     """Return x as drawn by `draw`, the response to it, and the number of layers that were resampled.
 
-    A layer is resampled in the walks in which it is inactive: all its f(a) or all its f'(a) are 0.
+    A layer is resampled in the walks in which it is inactive: all its f(a) or all its f'(a) are 0, after what `then`
+    does to the response (dropout).
     """
     x = draw(np.arange(len(log_scale)))
-    response = respond(activation, x, log_scale)
+    response = then(respond(activation, x, log_scale))
     resampled = attempts = 0
     while not (finite := np.isfinite(response.signal.log_norm + response.log_slope)).all():
         rows = np.flatnonzero(~finite)
@@ -81,7 +96,7 @@ def active(activation: Activation, draw: Callable[[Indices], Array], log_scale: 
                 f"simulate: {activation} passes no signal or no gradient here: a layer was inactive in {attempts} draws"
             )
         x[rows] = draw(rows)
-        again = respond(activation, x[rows], log_scale[rows])
+        again = then(respond(activation, x[rows], log_scale[rows]))
         response.signal.h[rows], response.signal.log_norm[rows] = again.signal
         response.slope[rows], response.log_slope[rows] = again.slope, again.log_slope
     return x, response, resampled

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation, Array, Indices
-from gradwalk.blocks import Block, output_width
+from gradwalk.blocks import Block, Dense, output_width
 from gradwalk.checks import Weights
 from gradwalk.progress import progress
 from gradwalk.simulation import memory
@@ -204,6 +204,8 @@ def _in_threads(
 def _sampler(network: Activation | Block, method: Method, widths: tuple[int, ...]) -> memory.AnySampler:
     if not isinstance(network, Block):
         return _SAMPLERS[method]
+    if isinstance(network, Dense) and network.width is None and method == "exact":
+        return ExactSampler
     if method != "exact":
         raise ValueError(f"simulate: networks of blocks are sampled by method='exact' only, got method={method!r}")
     if len(set(widths)) > 1 or output_width(network, widths[0]) != widths[0]:
@@ -215,7 +217,7 @@ def _gains(gain: float | Sequence[float] | None, depth: int, network: Activation
     if isinstance(network, Block):
         if gain is not None:
             raise ValueError(f"simulate: the weight layers of a block have their own gains, got gain={gain!r}")
-        return np.ones(depth)
+        return np.full(depth, network.gain if isinstance(network, Dense) and network.width is None else 1.0)
     if gain is None:
         raise ValueError(f"simulate: gain is missing; gradwalk.gain({network.name!r}, ...) is the unbiased one")
     if isinstance(gain, Sequence | np.ndarray):

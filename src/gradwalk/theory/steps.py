@@ -30,6 +30,7 @@ def step(
     q: float | None = None,
     formula: Formula = "exact",
     width_out: int | None = None,
+    dropout: float = 0.0,
 ) -> Step:
     """Return the drift <ln z> and the variance of ln z of one layer at gain 1.
 
@@ -47,22 +48,27 @@ def step(
             eq. 14 is that of the log-norm, a quarter of that of ln z.
         width_out: the width of the layer itself, if not `width`. It matters for orthogonal weights alone: those of a
             layer that widens do not preserve the norm of delta.
+        dropout: the rate of dropout between the activation and the weights: units are set to 0 with this probability
+            and divided by 1 - dropout otherwise. Layers of which no unit is left are not counted.
 
     >>> step("relu", 100)
     Step(drift=-0.71856806..., variance=0.05193999...)
+    >>> step("relu", 100, dropout=0.5)
+    Step(drift=-0.05739055..., variance=0.12091122...)
     """
     f = activations.activation(activation)
     n = checks.whole("step", "width", width)
     checks.one_of("step", "weights", weights, checks.WEIGHTS)
+    rate = checks.rate("step", "dropout", dropout)
     if checks.one_of("step", "formula", formula, checks.FORMULAS) == "paper":
-        return _printed(f, n, weights)
+        return _printed(f, n, weights, rate)
     neutral = kind(f) == "neutral"
     if q is None and not neutral:
         raise ValueError(
             f"step: the step of {f} depends on the variance of the pre-activations, which is missing; pass q="
         )
     variance = 1.0 if neutral else checks.positive("step", "q", q)
-    gaussian = _CLOSED[f.name](n) if f.name in _CLOSED else _by_quadrature(f, n, variance)
+    gaussian = _closed(n, _ACTIVE[f.name], rate) if f.name in _ACTIVE else _by_quadrature(f, n, variance, rate)
     out = n if width_out is None else checks.whole("step", "width_out", width_out)
     return gaussian if weights == "gaussian" else _orthogonal(gaussian, max(n, out))
 
@@ -72,21 +78,29 @@ def _linear(n: int) -> Step:
     return Step(_log_chi2_mean(n) - math.log(n), _log_chi2_variance(n))
 
 
+_ACTIVE = {"linear": 1.0, "relu": 0.5}  # the share of units with slope 1, where the others have slope 0
+
+
 @lru_cache(maxsize=1024)
-def _relu(n: int) -> Step:
-    reach = math.ceil(20 * math.sqrt(n))  # 40 standard deviations of the number of active units
-    active = np.arange(max(1, n // 2 - reach), min(n, n // 2 + reach) + 1)
-    # ln of the binomial distribution of the number of active units, M in eq. 15, up to a constant
-    log_share = np.concatenate([[0.0], np.cumsum(np.log((n - active[:-1]) / (active[:-1] + 1)))])
-    share = np.exp(log_share - log_share.max())
-    share /= share.sum()  # given that at least one unit is active
+def _closed(n: int, active: float, dropout: float) -> Step:
+    """Return the step if each unit passes with probability active * (1 - dropout), with slope 1 / (1 - dropout)."""
+    share = active * (1 - dropout)
+    passing = _linear(n) if share == 1 else _some_active(n, share)
+    return Step(passing.drift - 2 * math.log1p(-dropout), passing.variance)
+
+
+def _some_active(n: int, share: float) -> Step:
+    """Return the step of n units of which M ~ Binomial(n, share) are active, given that one of them is (eq. 15)."""
+    reach = math.ceil(20 * math.sqrt(n))  # 40 standard deviations of M at a share of one half, more at any other
+    active = np.arange(max(1, int(n * share) - reach), min(n, int(n * share) + reach) + 1)
+    odds = (n - active[:-1]) / (active[:-1] + 1) * (share / (1 - share))
+    log_share = np.concatenate([[0.0], np.cumsum(np.log(odds))])  # ln of the distribution of M, up to a constant
+    probability = np.exp(log_share - log_share.max())
+    probability /= probability.sum()
     means = np.array(special.digamma(active / 2)) + math.log(2 / n)
-    drift = float(share @ means)
-    within = float(share @ special.polygamma(1, active / 2))
-    return Step(drift, within + float(share @ (means - drift) ** 2))
-
-
-_CLOSED: dict[str, Callable[[int], Step]] = {"linear": _linear, "relu": _relu}
+    drift = float(probability @ means)
+    within = float(probability @ special.polygamma(1, active / 2))
+    return Step(drift, within + float(probability @ (means - drift) ** 2))
 
 
 def _log_chi2_mean(n: int) -> float:
@@ -107,32 +121,36 @@ def _orthogonal(gaussian: Step, n: int) -> Step:
     return Step(gaussian.drift - norm.drift, max(gaussian.variance - norm.variance, 0.0))
 
 
-def _printed(f: Activation, n: int, weights: Weights) -> Step:
-    if weights != "gaussian" or f.name not in ("linear", "relu"):
-        raise ValueError(f"step: the paper prints no formula for {f} with {weights} weights; use formula='exact'")
+def _printed(f: Activation, n: int, weights: Weights, dropout: float) -> Step:
+    if weights != "gaussian" or f.name not in ("linear", "relu") or dropout:
+        described = f"{weights} weights" + f" and dropout={dropout:g}" * bool(dropout)
+        raise ValueError(f"step: the paper prints no formula for {f} with {described}; use formula='exact'")
     if f.name == "linear":
         return Step(-1 / n, 1 / (2 * n))  # eq. 12 and 14
     return Step(-math.log(2) - 2.4 / (max(n, 6) - 2.4), 5 / (max(n, 6) - 4))  # eq. 16 and 17
 
 
 @lru_cache(maxsize=1024)
-def _by_quadrature(activation: Activation, n: int, q: float) -> Step:
+def _by_quadrature(activation: Activation, n: int, q: float, dropout: float) -> Step:
     """Return the step from the Laplace transform of z, a mean of n independent terms f'(a)^2 xi^2.
 
     With phi(s) = E[(1 + 2 s f'(a)^2)^(-1/2)] and Psi(t) = E[exp(-t z)] = phi(t / n)^n, given that some f'(a) != 0,
         <ln z>     = int (exp(-t) - Psi(t)) / t dt,
         <(ln z)^2> = -2 int ln t (exp(-t) - Psi(t)) / t dt - 2 gamma <ln z>.
     In u = ln t both integrands are analytic on the real line, and the trapezoidal rule converges geometrically.
+    Dropout of rate p makes f'(a) 0 with probability p and divides it by 1 - p otherwise.
     """
     finest = 2.0 ** -math.ceil(48 / n)  # narrower features contribute less than 1e-14 to the n-th power
     a, weight, _ = nodes(activation, q, finest)
-    slope2 = np.asarray(activation.derivative(a), dtype=np.float64) ** 2
+    slope2 = np.asarray(activation.derivative(a), dtype=np.float64) ** 2 / (1 - dropout) ** 2
+    weight = (1 - dropout) * weight
     mean_z = float(weight @ slope2)
     if not 0 < mean_z < math.inf:
         raise ValueError(
             f"step: the derivative of {activation} must be finite and not zero everywhere, but is not at q={q:g}"
         )
-    transform = _transform(slope2 / mean_z, weight, n, flat_share(activation, q))
+    flat = dropout + (1 - dropout) * flat_share(activation, q)
+    transform = _transform(slope2 / mean_z, weight, n, flat)
     spacing = 0.25
     first = second = 0.0
     for block in _blocks(spacing, len(weight)):
