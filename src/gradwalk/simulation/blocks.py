@@ -123,7 +123,7 @@ class BlockSampler:
         if isinstance(block, Norm):
             return _norm(block, signal)
         if isinstance(block, Dropout):
-            mask = self._forward.mask(*signal.values.shape, block.rate)
+            mask = self._forward.mask(signal.values.shape, block.rate)
             return Vector(signal.values * mask, signal.log_scale), mask
         if isinstance(block, Residual):
             branch, tapes = self._apply(block.branch, signal)
@@ -152,7 +152,7 @@ class BlockSampler:
         """Return g W dropout(f(a)); where that is zero, nothing of W is revealed."""
         response = respond(part.activation, signal.values, signal.log_scale)
         if part.dropout:
-            response = dropped(response, self._forward.mask(*signal.values.shape, part.dropout))
+            response = dropped(response, self._forward.mask(signal.values.shape, part.dropout))
         (h, log_norm), slope, log_slope = response
         squared = dot(h, h)
         direction = h * column(np.where(squared > 0, squared, 1.0) ** -0.5)

@@ -123,7 +123,7 @@ class ExactSampler:
     def _drop(self, response: Response) -> Response:
         if not self.dropout:
             return response
-        return dropped(response, self._forward.mask(*response.slope.shape, self.dropout))
+        return dropped(response, self._forward.mask(response.slope.shape, self.dropout))
 
 
 @lru_cache(maxsize=1024)

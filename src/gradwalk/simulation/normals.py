@@ -39,9 +39,9 @@ class Normals:
         numbers, self._ready = self._ready[:count], self._ready[count:]
         return numbers.reshape(rows, columns)
 
-    def mask(self, rows: int, columns: int, rate: float) -> Array:
+    def mask(self, shape: tuple[int, ...], rate: float) -> Array:
         """Return a mask of dropout: 1 / (1 - rate) for a unit that is kept, 0 for one that is not."""
-        kept = self.rng.random((rows, columns), dtype=np.float32) >= np.float32(rate)
+        kept = self.rng.random(shape, dtype=np.float32) >= np.float32(rate)
         return kept.astype(np.float32) * np.float32(1 / (1 - rate))
 
     def _make(self, count: int) -> Array:
