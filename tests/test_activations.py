@@ -9,14 +9,19 @@ from gradwalk.activations import names
 LISTED = [
     "linear",
     "relu",
+    "relu6",
     "leaky_relu",
     "tanh",
     "sigmoid",
+    "hard_sigmoid",
+    "log_sigmoid",
     "softplus",
     "elu",
+    "celu",
     "selu",
     "gelu",
     "silu",
+    "hard_swish",
     "mish",
     "erf",
     "softsign",
@@ -29,7 +34,7 @@ def test_all_listed_activations_exist():
     assert set(LISTED) <= set(names())
 
 
-@pytest.mark.parametrize("name", [*LISTED, "leaky_relu(0.2)", "elu(0.5)", "softplus(3)"])
+@pytest.mark.parametrize("name", [*LISTED, "leaky_relu(0.2)", "elu(0.5)", "celu(0.5)", "softplus(3)"])
 def test_derivative_is_that_of_f(name):
     f = gw.activation(name)
     a = np.linspace(-4.01, 4.03, 200)
@@ -58,6 +63,10 @@ def test_single_precision_stays_single_and_is_right(name):
         ("Identity", "linear"),
         ("Hardtanh", "hard_tanh"),
         ("soft_sign", "softsign"),
+        ("Hardswish", "hard_swish"),
+        ("hard_silu", "hard_swish"),
+        ("CELU(alpha=0.5)", "celu(0.5)"),
+        ("logsigmoid", "log_sigmoid"),
         ("hard-tanh", "hard_tanh"),
         ("ReLU", "relu"),
     ],

@@ -16,7 +16,8 @@ POINTS = torch.linspace(-2, 2, 9, dtype=torch.float64)
 
 
 @pytest.mark.parametrize(
-    "name", [*(family.name for family in BUILT_IN), "leaky_relu(0.3)", "elu(0.5)", "softplus(3)", "gelu*100"]
+    "name",
+    [*(family.name for family in BUILT_IN), "leaky_relu(0.3)", "elu(0.5)", "celu(0.5)", "softplus(3)", "gelu*100"],
 )
 def test_the_module_for_an_activation_computes_it_and_is_recognised(name):
     f, module = gradwalk.activation(name), gwt.module_for(name)

@@ -126,6 +126,15 @@ def _elu(alpha: float) -> Activation:
     )
 
 
+def _celu(alpha: float) -> Activation:
+    return Activation(
+        _with_parameter("celu", alpha, 1.0),
+        lambda a: np.where(a > 0, a, alpha * np.expm1(np.minimum(a, 0) / alpha)),
+        lambda a: np.where(a > 0, 1.0, np.exp(np.minimum(a, 0) / alpha)),
+        (0.0,),
+    )
+
+
 def _selu() -> Activation:
     elu = _elu(_SELU_ALPHA)
     return Activation("selu", lambda a: _SELU_SCALE * elu.f(a), lambda a: _SELU_SCALE * elu.derivative(a), (0.0,))
@@ -141,6 +150,10 @@ def _softplus(beta: float) -> Activation:
 
 def _sigmoid() -> Activation:
     return Activation("sigmoid", special.expit, lambda a: special.expit(a) * special.expit(-a))
+
+
+def _log_sigmoid() -> Activation:
+    return Activation("log_sigmoid", lambda a: -np.logaddexp(0.0, -a), lambda a: special.expit(-a))
 
 
 def _gelu() -> Activation:
@@ -176,6 +189,24 @@ def _hard_tanh() -> Activation:
     return Activation("hard_tanh", lambda a: np.clip(a, -1, 1), lambda a: _is_positive(1 - np.abs(a)), (-1.0, 1.0))
 
 
+def _relu6() -> Activation:
+    return Activation("relu6", lambda a: np.clip(a, 0, 6), lambda a: _is_positive(3 - np.abs(a - 3)), (0.0, 6.0))
+
+
+def _hard_sigmoid() -> Activation:
+    def derivative(a: Array) -> Array:
+        return _is_positive(3 - np.abs(a)) / 6
+
+    return Activation("hard_sigmoid", lambda a: np.clip(a + 3, 0, 6) / 6, derivative, (-3.0, 3.0))
+
+
+def _hard_swish() -> Activation:
+    def derivative(a: Array) -> Array:
+        return np.where(np.abs(a) < 3, (2 * a + 3) / 6, _is_positive(a))
+
+    return Activation("hard_swish", lambda a: a * (np.clip(a + 3, 0, 6) / 6), derivative, (-3.0, 3.0))
+
+
 def _softsign() -> Activation:
     return Activation("softsign", lambda a: a / (1 + np.abs(a)), lambda a: (1 + np.abs(a)) ** -2, (0.0,))
 
@@ -208,6 +239,14 @@ BUILT_IN: tuple[Family, ...] = (
         keras=_called("keras.activations.relu"),
     ),
     Family(
+        "relu6",
+        _relu6,
+        torch_modules=_called("ReLU6"),
+        torch_functions=_called("relu6"),
+        jax=_called("jax.nn.relu6"),
+        keras=_called("keras.activations.relu6"),
+    ),
+    Family(
         "leaky_relu",
         _leaky_relu,
         default=0.01,
@@ -235,6 +274,22 @@ BUILT_IN: tuple[Family, ...] = (
         keras=_called("keras.activations.sigmoid"),
     ),
     Family(
+        "hard_sigmoid",
+        _hard_sigmoid,
+        torch_modules=_called("Hardsigmoid"),
+        torch_functions=_called("hardsigmoid"),
+        jax=_called("jax.nn.hard_sigmoid"),
+        keras=_called("keras.activations.hard_sigmoid"),
+    ),
+    Family(
+        "log_sigmoid",
+        _log_sigmoid,
+        torch_modules=_called("LogSigmoid"),
+        torch_functions=_called("logsigmoid"),
+        jax=_called("jax.nn.log_sigmoid"),
+        keras=_called("keras.activations.log_sigmoid"),
+    ),
+    Family(
         "softplus",
         _softplus,
         default=1.0,
@@ -251,6 +306,15 @@ BUILT_IN: tuple[Family, ...] = (
         torch_functions=(_alpha("elu"),),
         jax=(_alpha("jax.nn.elu"),),
         keras=(_alpha("keras.activations.elu"),),
+    ),
+    Family(
+        "celu",
+        _celu,
+        default=1.0,
+        torch_modules=(_alpha("CELU"),),
+        torch_functions=(_alpha("celu"),),
+        jax=(_alpha("jax.nn.celu"),),
+        keras=(_alpha("keras.activations.celu"),),
     ),
     Family(
         "selu",
@@ -278,6 +342,15 @@ BUILT_IN: tuple[Family, ...] = (
         torch_functions=_called("silu"),
         jax=_called("jax.nn.silu"),
         keras=_called("keras.activations.silu"),
+    ),
+    Family(
+        "hard_swish",
+        _hard_swish,
+        aliases=("hard_silu",),
+        torch_modules=_called("Hardswish", "HardSwish", "HardSwishMe"),
+        torch_functions=_called("hardswish"),
+        jax=_called("jax.nn.hard_swish"),
+        keras=_called("keras.activations.hard_swish", "keras.activations.hard_silu"),
     ),
     Family(
         "mish",

@@ -53,11 +53,28 @@ function siluRise(a, value) {
 const ACTIVATIONS = {
   linear: { kind: "neutral", f: (a) => a, derivative: () => 1 },
   relu: { kind: "neutral", f: (a) => Math.max(a, 0), derivative: (a) => +(a > 0) },
+  relu6: {
+    kind: "steady",
+    f: (a) => Math.max(0, Math.min(6, a)),
+    derivative: (a) => +(a > 0 && a < 6),
+  },
   leaky_relu: { kind: "neutral", f: (a) => (a > 0 ? a : LEAK * a), derivative: (a) => (a > 0 ? 1 : LEAK) },
   tanh: { kind: "steady", f: tanh, derivative: sechSquared, rise: (a, value) => 1 - value * value },
   sigmoid: { kind: "steady", f: sigmoid, derivative: sigmoidDerivative, rise: (a, value) => value * (1 - value) },
+  hard_sigmoid: {
+    kind: "steady",
+    f: (a) => Math.max(0, Math.min(6, a + 3)) / 6,
+    derivative: (a) => (Math.abs(a) < 3 ? 1 / 6 : 0),
+  },
+  log_sigmoid: { kind: "steady", f: (a) => -softplus(-a), derivative: (a) => sigmoid(-a) },
   softplus: { kind: "steady", f: softplus, derivative: sigmoid },
   elu: {
+    kind: "steady",
+    f: (a) => (a > 0 ? a : Math.expm1(a)),
+    derivative: (a) => (a > 0 ? 1 : Math.exp(a)),
+    rise: (a, value) => (a > 0 ? 1 : value + 1),
+  },
+  celu: {
     kind: "steady",
     f: (a) => (a > 0 ? a : Math.expm1(a)),
     derivative: (a) => (a > 0 ? 1 : Math.exp(a)),
@@ -80,6 +97,11 @@ const ACTIVATIONS = {
     f: (a) => a * sigmoid(a),
     derivative: (a) => sigmoid(a) * (1 + a * sigmoid(-a)),
     rise: siluRise,
+  },
+  hard_swish: {
+    kind: "unsteady",
+    f: (a) => (a * Math.max(0, Math.min(6, a + 3))) / 6,
+    derivative: (a) => (Math.abs(a) < 3 ? (2 * a + 3) / 6 : +(a > 0)),
   },
   mish: { kind: "unsteady", f: mish, derivative: mishDerivative },
   erf: { kind: "steady", f: erf, derivative: (a) => (2 / Math.sqrt(Math.PI)) * Math.exp(-a * a) },
