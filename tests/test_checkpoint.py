@@ -34,7 +34,7 @@ def test_a_truncated_one_is_named(tmp_path):
     path = tmp_path / "run.safetensors"
     save_state(path, "me", state())
     path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(ValueError, match=r"checkpoint: .*run.safetensors is corrupt"):
+    with pytest.raises(ValueError, match=r"checkpoint: .*run.safetensors is damaged"):
         load_state(path, "me")
 
 

@@ -36,7 +36,7 @@ def test_a_spec_is_run_inspected_exported_and_plotted(tmp_path, capsys):
     answer = json.loads(printed)
     assert (answer["runs"], answer["done"], answer["kept"], answer["best"]["data"]) == (4, 4, 4, "digits")
     code, printed, _ = command(capsys, "status", out)
-    assert (code, printed.splitlines()[8].split()) == (0, ["process", "not", "running"])
+    assert (code, printed.splitlines()[9].split()) == (0, ["process", "not", "running"])
     code, printed, _ = command(capsys, "status", out, "--json")
     assert json.loads(printed)["done"] == 6
     for name, rows in (("runs.csv", 6), ("runs.parquet", 6)):

@@ -113,9 +113,9 @@ def test_runs_that_a_killed_process_left_as_running_are_trained_again_and_stale_
     old.parent.mkdir()
     old.touch()
     with Store(tmp_path) as store:
-        assert store.counts() == {"waiting": 0, "running": 3, "done": 0, "diverged": 1, "failed": 0}
+        assert store.counts() == {"waiting": 0, "running": 0, "interrupted": 3, "done": 0, "diverged": 1, "failed": 0}
     with Writer(tmp_path) as writer:
-        assert writer.counts() == {"waiting": 3, "running": 0, "done": 0, "diverged": 1, "failed": 0}
+        assert writer.counts() == {"waiting": 0, "running": 0, "interrupted": 3, "done": 0, "diverged": 1, "failed": 0}
     summary = run_sweep(Spec.load(SMALL), tmp_path)
     assert [(result.status, result.starts) for result in summary.results] == [("diverged", 1), *[("done", 2)] * 3]
     assert not old.exists()

@@ -116,6 +116,7 @@ def test_the_device_reaches_training(tmp_path, monkeypatch):
     entries, data = resolve(Spec.load(SMALL, ["depth=3"]))
     (job,) = make_jobs(entries, data, threads=1)
     with Writer(tmp_path) as writer:
+        writer.enlist(entries)
         train_job(job, options, Recorder(writer, [job], {}, tmp_path, Interrupts(), None))
     assert devices == ["somewhere"]
 

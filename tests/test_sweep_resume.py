@@ -135,7 +135,7 @@ def test_ctrl_c_saves_and_prints_what_is_saved_and_the_command_that_resumes(spec
     done, last = len(ended(folder)), log.read_text().splitlines()[-1]
     assert f"gradwalk: interrupted; {done} of {len(whole.numbers)} runs have ended and are saved in {folder}" in last
     assert last.endswith(f"resume with: gradwalk sweep {spec} --out {folder} --threads 1 --save-every 0.05")
-    running = [result for result in results(folder) if result.status == "running"]
+    running = [result for result in results(folder) if result.status == "interrupted"]
     assert {result.identity for result in running} == checkpoints(folder) != set()
     first = running[0].run
     part = [f"{key}={getattr(first, key)}" for key in ("depth", "activation", "gain", "rate_in", "rate_out", "seed")]

@@ -96,14 +96,16 @@ def test_a_store_of_another_format_is_refused(small, tmp_path):
     target.close()
     source.close()
     for opened in (Store, Writer):
-        with pytest.raises(ValueError, match="has format 7, but this gradwalk reads format 1; use the gradwalk that"):
+        with pytest.raises(ValueError, match="has format 7, but this gradwalk reads format 2; use the gradwalk that"):
             opened(tmp_path)
 
 
-def test_an_empty_file_is_no_sweep_yet(tmp_path):
+def test_a_store_that_was_emptied_is_not_taken_for_a_new_one(tmp_path):
     (tmp_path / STORE).touch()
-    with pytest.raises(FileNotFoundError, match=r"there is no sweep in .* yet \(sweep.sqlite is empty\)"):
-        Store(tmp_path)
+    for opened in (Store, Writer):
+        with pytest.raises(ValueError, match=rf"sweep: {tmp_path / STORE} is empty and has lost its results; restore"):
+            opened(tmp_path)
+    assert (tmp_path / STORE).stat().st_size == 0
 
 
 def test_a_corrupt_store_is_reported_and_not_changed(small, tmp_path):

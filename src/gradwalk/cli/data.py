@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from gradwalk import data
+from gradwalk.cli.paths import path_option
 from gradwalk.cli.show import print_table
 from gradwalk.data import DATASETS, DataSource, Holding
 
@@ -23,7 +24,7 @@ def fetch(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(DATASETS.names)}.")],
     folder: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FOLDER", help="Folder that holds the files (default: find or download them)."),
+        path_option("Folder that holds the files (default: find or download them).", "--from", metavar="FOLDER"),
     ] = None,
 ) -> None:
     """Fetch a data set, check it against its known digests, and store it converted in the data folder.

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from gradwalk.cli.paths import path_option
 from gradwalk.cli.show import check_directory, plain_warnings, show
 from gradwalk.figures import FIGURES, Figure
 from gradwalk.reproduction import ReproducedFigure, Watcher, spec_texts
@@ -41,11 +42,11 @@ def reproduce(
         list[str] | None, typer.Argument(metavar=_NAMES, help="Figures (default: all of the paper's).")
     ] = None,
     scale: Annotated[str, typer.Option(help=f"Scale of the trained figures. {_SCALES}")] = "smoke",
-    out: Annotated[Path, typer.Option(help="Directory for the page, figures, tables and sweeps.")] = Path("report"),
+    out: Annotated[Path, path_option("Directory for the page, figures, tables and sweeps.")] = Path("report"),
     seed: Annotated[
         int | None, typer.Option(help="Seed of simulations and initial weights (default: 0, or the spec's).")
     ] = None,
-    spec: Annotated[Path | None, typer.Option(help="Your own spec, for one trained figure.")] = None,
+    spec: Annotated[Path | None, path_option("Your own spec, for one trained figure.")] = None,
     print_spec: Annotated[bool, typer.Option("--print-spec", help="Print the specs and exit.")] = False,
     redraw: Annotated[bool, typer.Option("--redraw", help="Draw from the CSV files in --out, run nothing.")] = False,
     engine: Annotated[str, typer.Option(help="Engine that trains: local, ray, or one that is registered.")] = "local",

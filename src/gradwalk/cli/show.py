@@ -3,11 +3,9 @@
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
-
-from gradwalk.gains import UnsteadyWarning
 
 Line = tuple[str, str]
 
@@ -35,17 +33,26 @@ def print_table(rows: Sequence[Sequence[str]], header: bool = True) -> None:
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Print each of the library's warnings as one line on stderr."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UnsteadyWarning)
+    """Print each warning as one line on stderr, when it is raised."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *_: warn(str(message))
         yield
-    for warning in caught:
-        warn(str(warning.message))
 
 
 def warn(message: str) -> None:
-    """Print one line on stderr."""
-    print(f"gradwalk: {message}", file=sys.stderr, flush=True)
+    """Print one line on stderr, if it can still be written to: a closed terminal must not end a computation."""
+    with suppress(OSError, ValueError):
+        print(f"gradwalk: {one_line(message)}", file=sys.stderr, flush=True)
+
+
+def one_line(message: str) -> str:
+    """Return a message as one line of printable characters: others could be commands to the terminal.
+
+    >>> one_line("a\tb\n\x1b[31mc")
+    'a b ?[31mc'
+    """
+    return "".join(sign if sign.isprintable() else "?" for sign in " ".join(message.split()))
 
 
 def check_directory(path: Path) -> None:
@@ -58,5 +65,5 @@ def check_directory(path: Path) -> None:
 
 def fail(message: str, status: int = 2) -> NoReturn:
     """Print one line on stderr and exit."""
-    print(f"gradwalk: {' '.join(message.split())}", file=sys.stderr)
+    warn(message)
     sys.exit(status)

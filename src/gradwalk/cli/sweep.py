@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from gradwalk.cli.paths import path_argument, path_option
 from gradwalk.cli.show import check_directory, fail, plain_warnings, print_table, show
 from gradwalk.cli.sweep_show import (
     interruption,
@@ -31,7 +32,7 @@ DEVICE = "cpu, cuda, cuda:1, ..."
 THREADS = "Number of cores (default: all)."
 SAVE_EVERY = "Seconds between checkpoints."
 
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the sweep.")]
+Folder = Annotated[Path, path_argument("Folder of the sweep.", "FOLDER")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
@@ -80,9 +81,9 @@ def sweep_commands() -> typer.Typer:
 
 
 def run(
-    spec: Annotated[Path, typer.Argument(metavar="SPEC.toml", help=SPEC)],
+    spec: Annotated[Path, path_argument(SPEC, "SPEC.toml")],
     overrides: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help=OVERRIDES)] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the sweep (default: runs/ and the spec's name).")] = None,
+    out: Annotated[Path | None, path_option("Folder of the sweep (default: runs/ and the spec's name).")] = None,
     engine: Annotated[str, typer.Option(help="local, ray, or a registered engine.")] = Options.engine,
     address: Annotated[str | None, typer.Option(help=ADDRESS)] = Options.address,
     device: Annotated[str, typer.Option(help=DEVICE)] = Options.device,
@@ -153,12 +154,13 @@ def show_status(folder: Folder, as_json: Json = False) -> None:
         show(status_lines(now), str(folder))
         return
     process = now.writer and {"pid": now.writer.pid, "host": now.writer.host, "began": now.writer.began}
-    print(json.dumps(result_object(now.counts, now.best, process=process)))
+    unreadable = [run._asdict() for run in now.unreadable]
+    print(json.dumps(result_object(now.counts, now.best, process=process, unreadable=unreadable)))
 
 
 def export(
     folder: Folder,
-    to: Annotated[Path, typer.Option(help="File to write, .csv or .parquet.")],
+    to: Annotated[Path, path_option("File to write, .csv or .parquet.")],
     epochs: Annotated[bool, typer.Option("--epochs", help="One row per run and epoch (default: per run).")] = False,
 ) -> None:
     """Write the results as a table for other programs: settings and measurements, one row per run or epoch.
@@ -173,7 +175,7 @@ def export(
     from gradwalk.sweep.frame import check_suffix, write_frame
 
     check_suffix(to)
-    with Store(folder) as store:
+    with plain_warnings(), Store(folder) as store:
         frame = store.epochs_frame() if epochs else store.runs_frame()
     write_frame(frame, to)
     print(f"written: {to}, {len(frame):,} rows")
@@ -181,7 +183,7 @@ def export(
 
 def draw(
     folder: Folder,
-    out: Annotated[Path, typer.Option(help="Picture to write, .png, .pdf or .svg.")],
+    out: Annotated[Path, path_option("Picture to write, .png, .pdf or .svg.")],
     x: Annotated[str | None, typer.Option(help="Setting along the x-axis (default: one that varies).")] = None,
     colour: Annotated[str | None, typer.Option(help="Setting shown by colour (default: another that varies).")] = None,
     split: Annotated[str, typer.Option(help="train or test.")] = "train",
@@ -198,7 +200,7 @@ def draw(
     from gradwalk.sweep import Store, plot
 
     figures.ending(out)
-    with Store(folder) as store:
+    with plain_warnings(), Store(folder) as store:
         figure = plot(store.results(), x, colour, split)
     check_directory(out.parent)
     figures.save(figure, [out])

@@ -13,7 +13,7 @@ from gradwalk.progress import progress
 from gradwalk.words import duration, quantity
 
 if TYPE_CHECKING:
-    from gradwalk.sweep import Plan, Result, SweepProgress, SweepStatus, SweepSummary
+    from gradwalk.sweep import Plan, Result, SweepProgress, SweepStatus, SweepSummary, Unreadable
 
 _MOST_ERRORS = 3  # that are shown
 
@@ -51,10 +51,11 @@ def interruption(folder: Path, command: str) -> str:
             counts = store.counts()
     except FileNotFoundError:
         return f"interrupted before training began; start again with: {command}"
-    ended, running = counts["done"] + counts["diverged"], counts["running"]
+    ended, begun = counts["done"] + counts["diverged"], counts["interrupted"]
+    failed = f"{counts['failed']} failed, " if counts["failed"] else ""
     return (
         f"interrupted; {ended} of {sum(counts.values())} runs have ended and are saved in {folder}, "
-        f"{running} under way have checkpoints there; resume with: {command}"
+        f"{begun} under way have checkpoints there, {failed}{counts['waiting']} are waiting; resume with: {command}"
     )
 
 
@@ -84,7 +85,16 @@ def status_lines(status: SweepStatus) -> list[Line]:
         ("process", "not running" if writer is None else in_words(writer.host, writer.pid, writer.began)),
         *best_lines(status.best),
         *_error_lines(status.errors),
+        *unreadable_lines(status.unreadable),
     ]
+
+
+def unreadable_lines(unreadable: Sequence[Unreadable]) -> list[Line]:
+    """Return the number of runs that cannot be read, and why, if there are any."""
+    if not unreadable:
+        return []
+    reasons = list(dict.fromkeys(run.reason for run in unreadable))
+    return [("cannot be read", f"{len(unreadable)}"), *(("because", reason) for reason in reasons[:_MOST_ERRORS])]
 
 
 def best_lines(best: Result | None) -> list[Line]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gradwalk.cli.gain import ACTIVATION
+from gradwalk.cli.paths import path_option
 from gradwalk.cli.show import print_table
 from gradwalk.cli.sweep import DEVICE, SAVE_EVERY, THREADS, Options, run_shown
 from gradwalk.cli.sweep_show import plan_table
@@ -64,9 +65,7 @@ def train(
     threads: Annotated[int | None, typer.Option(help=THREADS)] = Options.threads,
     device: Annotated[str, typer.Option(help=DEVICE)] = Options.device,
     save_every: Annotated[float, typer.Option(help=SAVE_EVERY)] = Options.save_every,
-    out: Annotated[Path, typer.Option(help="Folder for results, networks and checkpoints.")] = Path(
-        "gradwalk-training"
-    ),
+    out: Annotated[Path, path_option("Folder for results, networks and checkpoints.")] = Path("gradwalk-training"),
 ) -> None:
     """Train a very deep network, or several.
 

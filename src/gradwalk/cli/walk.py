@@ -11,6 +11,7 @@ import gradwalk
 from gradwalk import checks
 from gradwalk.checks import Weights
 from gradwalk.cli.gain import ACTIVATION, JSON, WEIGHTS, WIDTH, widths_of
+from gradwalk.cli.paths import path_option
 from gradwalk.cli.show import plain_warnings, print_table, show
 from gradwalk.simulation import Method, Walks
 
@@ -26,7 +27,7 @@ def walk(
     weights: Annotated[Weights, typer.Option(help=WEIGHTS)] = "gaussian",
     seed: Annotated[int, typer.Option(help="Seed of the samples.")] = 0,
     method: Annotated[Method, typer.Option(help="exact samples without matrices; dense draws them.")] = "exact",
-    out: Annotated[Path | None, typer.Option(help="Draw the walks to this .png, .pdf or .svg file.")] = None,
+    out: Annotated[Path | None, path_option("Draw the walks to this .png, .pdf or .svg file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help=JSON)] = False,
 ) -> None:
     """Sample walks of the gradient's log-norm through random networks.

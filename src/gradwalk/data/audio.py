@@ -17,6 +17,8 @@ CEPSTRA = 13  # MFCC features, the energy first
 _SLOPE_FRAMES = 5  # over which a delta is computed
 _UNKNOWN = 0x7FFFF000  # a RIFF size from here on means that its writer did not know it, as with a stream
 
+_SAMPLES_PER_BYTE = 16  # of the densest coding that a RIFF file may have, with room to spare
+
 Samples = NDArray[np.int16]
 
 
@@ -31,9 +33,11 @@ def samples(content: bytes, origin: str) -> Samples:
     else:
         raise ValueError(f"data: {origin} must be SPHERE or RIFF audio, got the first bytes {content[:8]!r}")
     try:
-        values, rate = soundfile.read(io.BytesIO(content), dtype="int16")
-    except soundfile.LibsndfileError as error:
-        raise ValueError(f"data: {origin} cannot be read as audio ({error.error_string})") from None
+        with soundfile.SoundFile(io.BytesIO(content)) as file:
+            _check_claim(file.frames * file.channels, len(content), origin)
+            values, rate = file.read(dtype="int16"), file.samplerate
+    except (soundfile.LibsndfileError, RuntimeError) as error:
+        raise ValueError(f"data: {origin} cannot be read as audio ({error})") from None
     if rate != RATE or values.ndim != 1:
         channels = 1 if values.ndim == 1 else values.shape[1]
         raise ValueError(f"data: {origin} must have {RATE} samples per second in 1 channel, got {rate} in {channels}")
@@ -89,7 +93,7 @@ def _check_sphere(content: bytes, origin: str) -> None:
     if b"shorten" in fields.get(b"sample_coding", b"").lower():
         raise ValueError(f"data: {origin} is compressed with shorten; convert it first, as `sph2pipe -f wav` does")
     numbers = [fields.get(name, b"") for name in (b"sample_count", b"sample_n_bytes")]
-    if all(number.isdigit() for number in numbers):
+    if all(number.isdigit() and len(number) < 20 for number in numbers):
         _check_length(len(content) - size, int(numbers[0]) * int(numbers[1]), origin)
 
 
@@ -97,6 +101,12 @@ def _check_riff(content: bytes, origin: str) -> None:
     (size,) = struct.unpack("<I", content[4:8].rjust(4, b"\0"))
     if size < _UNKNOWN:
         _check_length(len(content) - 8, size, origin)
+
+
+def _check_claim(samples: int, size: int, origin: str) -> None:
+    """Raise before memory is taken for more samples than a file of that many bytes can hold."""
+    if samples > _SAMPLES_PER_BYTE * size:
+        raise ValueError(f"data: {origin} claims {samples:,} samples in {size:,} bytes, which cannot be")
 
 
 def _check_length(size: int, expected: int, origin: str) -> None:

@@ -1,15 +1,13 @@
 """The files of a TIMIT corpus: a folder or an archive, in the layout of LDC or of the public sample."""
 
-import contextlib
 import hashlib
 import os
 import re
-import tarfile
-import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from gradwalk.data import archive
 
 # LDC: TIMIT/TRAIN/DR1/FCJF0/SA1.WAV; the sample: dr1-fvmh0/sa1.wav. Some copies have SA1.WAV.wav.
 _UTTERANCE = re.compile(
@@ -58,21 +56,19 @@ def count(source: Path) -> int:
     """Return the number of files that `files` yields."""
     if source.is_dir():
         return sum(1 for _ in _paths(source))
-    with _opened(source) as archive:
-        names = archive.namelist() if isinstance(archive, zipfile.ZipFile) else archive.getnames()
-    return sum(1 for name in names if _match(name))
+    return sum(1 for _ in archive.members(source, _is_utterance))
 
 
 def files(source: Path) -> Iterator[File]:
-    """Yield the files of the utterances, and skip all others."""
+    """Yield the files of the utterances, and skip all others; an archive is read to its end."""
     if source.is_dir():
         for path, match in _paths(source):
+            archive.check_size(str(path), path.stat().st_size)
             yield _file(match, str(path), path.read_bytes())
         return
-    with _opened(source) as archive:
-        for name, content in _zipped(archive) if isinstance(archive, zipfile.ZipFile) else _taped(archive):
-            if utterance := _match(name):
-                yield _file(utterance, f"{source}: {name}", content)
+    for name, content in archive.members(source, _is_utterance):
+        if found := _match(name):
+            yield _file(found, f"{source}: {name}", content)
 
 
 def listing(source: Path) -> str:
@@ -83,26 +79,6 @@ def listing(source: Path) -> str:
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 
-@contextlib.contextmanager
-def _opened(source: Path) -> Iterator[zipfile.ZipFile | tarfile.TarFile]:
-    """Open the archive, and raise a ValueError that names it if it turns out to be corrupt."""
-    try:
-        with zipfile.ZipFile(source) if source.suffix.lower() == ".zip" else tarfile.open(source) as archive:
-            yield archive
-    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-        raise ValueError(f"data: {source} is corrupt or not an archive ({error})") from None
-
-
-def _zipped(archive: zipfile.ZipFile) -> Iterator[tuple[str, bytes]]:
-    return ((name, archive.read(name)) for name in archive.namelist() if _match(name))
-
-
-def _taped(archive: tarfile.TarFile) -> Iterator[tuple[str, bytes]]:
-    for member in archive:
-        if member.isfile() and _match(member.name) and (stream := archive.extractfile(member)):
-            yield member.name, stream.read()
-
-
 def _paths(source: Path) -> Iterator[tuple[Path, _Match]]:
     for folder, inner, names in os.walk(source, followlinks=True):
         below = Path(folder).relative_to(source)
@@ -110,6 +86,10 @@ def _paths(source: Path) -> Iterator[tuple[Path, _Match]]:
         for name in sorted(names):
             if match := _match((below / name).as_posix()):
                 yield Path(folder) / name, match
+
+
+def _is_utterance(path: str) -> bool:
+    return _match(path) is not None
 
 
 def _match(path: str) -> _Match | None:

@@ -1,5 +1,6 @@
 """scikit-learn's digits: real data that are installed with scikit-learn and need no network."""
 
+import zlib
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from gradwalk.data.examples import Dataset, Examples, Scaling, check_options, pr
 from gradwalk.data.source import DataSource, Folder, Holding, size_of
 
 _CLASSES = 10
+_CONTENT = "acacd9e4284d2ad00974548a128f6c3a"  # md5 of both splits
 _SIZES = (1442, 355)  # training and test examples
 _HELD_OUT = 0.2  # of each class
 _SEED = 0  # of the split
@@ -21,13 +23,18 @@ def _load(*, examples: int | None = None, scaling: Scaling = "dimension", folder
 
     check_options(examples, scaling, most=_SIZES[0])
     _fetch(folder)
-    pixels, labels = load_digits(return_X_y=True)
+    try:
+        pixels, labels = load_digits(return_X_y=True)
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise ValueError(f"data: digits cannot be read ({error}); reinstall scikit-learn") from None
     frames, classes = (pixels / 16).astype(np.float32), labels.astype(np.int64)
     order = np.random.default_rng(_SEED).permutation(len(classes))
     members = [order[classes[order] == label] for label in range(_CLASSES)]
     held = np.isin(np.arange(len(order)), np.concatenate([m[: int(_HELD_OUT * len(m))] for m in members]))
     train, test = (Examples(frames[part], classes[part]) for part in (order[~held[order]], order[held[order]]))
     content = idx.md5(b"".join(part.tobytes() for split in (train, test) for part in (split.frames, split.labels)))
+    if content != _CONTENT:
+        raise ValueError(f"data: digits is not the known data set (md5 {content}); reinstall scikit-learn")
     return prepare(SOURCE.name, train, test, _CLASSES, examples, scaling, content=content)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
+_OVERHEAD = 1_000_000  # bytes that a gzipped file may have more than its content
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,24 @@ class IdxFile:
         return bytes([0, 0, 8, len(self.shape)]) + np.array(self.shape, ">i4").tobytes()
 
     @property
+    def size(self) -> int:
+        """The number of bytes of the raw file."""
+        return len(self.header) + int(np.prod(self.shape))
+
+    @property
     def names(self) -> list[str]:
         """The names under which the file is usually kept."""
         dotted = self.name.replace("-idx", ".idx")
         plain = [self.name, dotted] if self.raw_md5 else []
         return [f"{self.name}.gz", f"{dotted}.gz", *plain]
+
+
+def read(file: IdxFile, path: Path) -> Bytes:
+    """Return the array in a file on disk, whose size is checked before it is read."""
+    size = path.stat().st_size
+    if size > file.size + _OVERHEAD:
+        raise ValueError(f"{path} is not the known {file.name}: it has {size:,} bytes, where {file.size:,} are known")
+    return decode(file, path.read_bytes(), str(path))
 
 
 def decode(file: IdxFile, content: bytes, origin: str) -> Bytes:
@@ -66,9 +80,8 @@ def md5(content: bytes) -> str:
 
 def _unzip(file: IdxFile, content: bytes, origin: str) -> bytes:
     """Return the unzipped content, at most one byte more than the file should have."""
-    size = len(file.header) + int(np.prod(file.shape))
     try:
         with gzip.open(io.BytesIO(content)) as stream:
-            return stream.read(size + 1)
+            return stream.read(file.size + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{origin} is corrupt: {error}") from None

@@ -11,9 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from gradwalk.data import download, idx, store
+from gradwalk.data.archive import check_size
 from gradwalk.data.examples import fingerprint
 from gradwalk.data.idx import Bytes, IdxFile
 
+_LARGEST_TABLE = 200_000_000  # bytes; that of MNIST has 110 million
 _NAMES = ("train_images", "train_labels", "test_images", "test_labels")
 
 
@@ -63,7 +65,7 @@ def read_arrays(images: ImageSet, folder: str | Path | None) -> store.Arrays:
 
 def _read(file: IdxFile, path: Path) -> Bytes:
     try:
-        return idx.decode(file, path.read_bytes(), str(path))
+        return idx.read(file, path)
     except ValueError as error:
         raise ValueError(f"data: {error}; remove or replace it") from None
 
@@ -119,4 +121,5 @@ def _table(archive: zipfile.ZipFile, name: str) -> Bytes:
     path = next((path for path in archive.namelist() if path.endswith(f"/{name}")), None)
     if path is None:
         raise ValueError(f"{archive.filename} has no {name}")
+    check_size(f"{archive.filename}: {name}", archive.getinfo(path).file_size, _LARGEST_TABLE)
     return np.loadtxt(io.BytesIO(archive.read(path)), dtype=np.uint8, delimiter=",", skiprows=1, ndmin=2)

@@ -17,7 +17,9 @@ from gradwalk.progress import progress
 # Two women and two men of four dialects among the 16 speakers of the public sample; the other 12 use all 61 phones.
 # LDC's corpus has a folder TEST instead.
 HELD_OUT = ("fvmh0", "madc0", "ftlg0", "madd0")
+SAMPLE_NAME = "TIMIT sample"
 _PARTS = ("train", "test")
+_SAMPLE = (160, "431e54fcacbb4538")  # utterances of the public sample, and the digest of their content
 VERSION = 1  # of the conversion; to be increased when its numbers change
 _WIDEST = 1000  # frames of context on each side
 
@@ -161,8 +163,11 @@ def _convert(source: Path, kind: str) -> tuple[store.Arrays, dict[str, str]]:
         arrays[f"{part}_frames"], arrays[f"{part}_phones"] = np.concatenate(frames), np.concatenate(labels)
         arrays[f"{part}_lengths"] = np.array([len(utterance) for utterance in labels])
     contents = [(u.part, u.speaker, u.sentence, recordings[u].content, segments[u]) for u in sorted(recordings)]
+    content = fingerprint(utterances=contents)
+    if name == SAMPLE_NAME and len(recordings) == _SAMPLE[0] and content != _SAMPLE[1]:
+        raise ValueError(f"data: {source} is not the known public sample (digest {content}); get it again")
     counts = {part: str((arrays[f"{part}_phones"] != phones.NONE).sum()) for part in _PARTS}
-    return arrays, {"name": name, "content": fingerprint(utterances=contents), "version": str(VERSION), **counts}
+    return arrays, {"name": name, "content": content, "version": str(VERSION), **counts}
 
 
 def _read(source: Path, kind: str) -> tuple[dict[Utterance, _Recording], dict[Utterance, list[phones.Segment]]]:
@@ -198,7 +203,7 @@ def _split(utterances: Sequence[Utterance], source: Path) -> tuple[str, dict[str
             f"data: {source} must have TRAIN and TEST folders or, as the public sample, some of the held-out speakers "
             f"{', '.join(HELD_OUT)} and some others"
         )
-    return "TIMIT" if folders != {""} else "TIMIT sample", parts
+    return "TIMIT" if folders != {""} else SAMPLE_NAME, parts
 
 
 def _examples(arrays: store.Arrays, part: str, classes: int, context: int) -> Examples:

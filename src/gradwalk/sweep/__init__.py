@@ -10,7 +10,7 @@ from gradwalk.sweep.session import SweepSummary, run_sweep
 from gradwalk.sweep.spec import Spec
 from gradwalk.sweep.stacks import Job
 from gradwalk.sweep.status import SweepStatus, status
-from gradwalk.sweep.store import Result, Session, Store
+from gradwalk.sweep.store import Result, Session, Store, Unreadable, UnreadableWarning
 
 __all__ = [
     "ENGINES",
@@ -28,6 +28,8 @@ __all__ = [
     "SweepProgress",
     "SweepStatus",
     "SweepSummary",
+    "Unreadable",
+    "UnreadableWarning",
     "plan",
     "plot",
     "run_sweep",

@@ -53,6 +53,9 @@ class Listener(Protocol):
     def began(self, job: Job) -> None:
         """Training of a job begins or resumes."""
 
+    def restarted(self, identity: str, reason: str) -> None:
+        """The checkpoint of a run cannot be used, for a reason given in one line, and the run starts anew."""
+
     def stepped(self, job: Job, networks: int) -> None:
         """That many networks of a job took one optimization step."""
 
@@ -180,6 +183,11 @@ class JobWatcher(Watcher):
 
     def __exit__(self, *error: object) -> None:
         self._report_endings(0.0)
+
+    def restarted(self, run: Run, reason: str) -> None:
+        """Forward the event."""
+        with self._noting_failure():
+            self._listener.restarted(self._identity[run], reason)
 
     def stepped(self, networks: int) -> None:
         """Forward the event."""

@@ -12,7 +12,7 @@ import ray
 
 from gradwalk.sweep import ray_cluster
 from gradwalk.sweep.engine import EngineOptions, Listener, split_failed
-from gradwalk.sweep.ray_task import STOP, Began, EpochEnded, Event, RunEnded, Stepped, train_stack
+from gradwalk.sweep.ray_task import STOP, Began, EpochEnded, Event, Restarted, RunEnded, Stepped, train_stack
 from gradwalk.sweep.stacks import Job
 
 RETRIES = 5  # of a stack whose worker or node dies, before it is split
@@ -92,6 +92,8 @@ class Driver:
         match event:
             case Began():
                 self._listener.began(job)
+            case Restarted(identity, reason):
+                self._listener.restarted(identity, reason)
             case Stepped(networks):
                 self._listener.stepped(job, networks)
             case EpochEnded(identity, epoch):

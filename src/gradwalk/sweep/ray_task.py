@@ -26,6 +26,14 @@ class Began:
 
 
 @dataclass(frozen=True)
+class Restarted:
+    """The checkpoint of a run cannot be used, and the run starts anew."""
+
+    identity: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Stepped:
     """Networks took steps, that many in total since the last message."""
 
@@ -47,7 +55,7 @@ class RunEnded:
     ending: Ending
 
 
-Event = Began | Stepped | EpochEnded | RunEnded
+Event = Began | Restarted | Stepped | EpochEnded | RunEnded
 
 
 @dataclass(frozen=True)
@@ -109,6 +117,10 @@ class _TaskWatcher(Watcher):
         """Send the event."""
         self._send(Began())
 
+    def restarted(self, run: Run, reason: str) -> None:
+        """Add the event to the next message."""
+        self._message.events.append(Restarted(self._identities[run], reason))
+
     def stepped(self, networks: int) -> None:
         """Count the steps until the next message."""
         self._networks += networks
@@ -132,6 +144,12 @@ class _TaskWatcher(Watcher):
         self._messages.actor.put_nowait.remote(self._message)  # type: ignore[attr-defined]
         self._message, self._networks, self._sent = Message(self._message.ticket), 0, time.monotonic()
         # The sign is reopened each time, so that a network file system refreshes it.
-        if not self._stopped and self._sign.read_text() == STOP:
+        if not self._stopped and self._told_to_stop():
             self._stopped = True  # raise once: `train` reports further events while it stops
             raise _StoppedError
+
+    def _told_to_stop(self) -> bool:
+        try:
+            return self._sign.read_text() == STOP
+        except FileNotFoundError:
+            raise OSError(f"sweep: {self._sign.parent} was removed while the sweep ran") from None

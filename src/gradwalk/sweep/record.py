@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,11 @@ from gradwalk.sweep.entry import Ending
 from gradwalk.sweep.interrupt import Interrupts
 from gradwalk.sweep.stacks import Job
 from gradwalk.sweep.writer import Writer
-from gradwalk.train import Epoch
+from gradwalk.train import DamageWarning, Epoch
 from gradwalk.train.checkpoint import checkpoint_path
 
 _REPORT_EVERY = 0.2  # seconds
+_CHECK_EVERY = 1.0  # seconds between two looks at the folder
 _LONG_ENOUGH = 1.0  # seconds of steps from which a speed is estimated
 
 
@@ -65,7 +67,7 @@ class Recorder:
         self._epochs = {entry.identity: entry.run.epochs for job in jobs for entry in job.entries}
         self._total = self._kept + len(self._left)
         self._steps, self._flops = 0, 0.0
-        self._started, self._reported = time.monotonic(), -math.inf
+        self._started, self._reported, self._checked = time.monotonic(), -math.inf, -math.inf
         self._stepping = math.inf  # when the first step was taken
 
     def began(self, job: Job) -> None:
@@ -74,9 +76,17 @@ class Recorder:
             self._writer.began(self.unfinished(job).identities)
         self._report_progress()
 
+    def restarted(self, identity: str, reason: str) -> None:
+        """Warn of a damaged checkpoint."""
+        warnings.warn(reason, DamageWarning, stacklevel=2)
+
     def stepped(self, job: Job, networks: int) -> None:
         """Count the steps."""
-        self._stepping = min(self._stepping, time.monotonic())
+        now = time.monotonic()
+        self._stepping = min(self._stepping, now)
+        if now - self._checked > _CHECK_EVERY:
+            self._checked = now
+            self._writer.check_folder()
         self._steps += networks
         self._flops += networks * job.epoch_flops / job.steps
         self._report_progress()

@@ -16,11 +16,12 @@ from gradwalk.data import Datasets
 from gradwalk.sweep.engine import EngineOptions
 from gradwalk.sweep.engines import ENGINES
 from gradwalk.sweep.entry import Entry, resolve
+from gradwalk.sweep.folder import LostFolderError, checked_folder
 from gradwalk.sweep.interrupt import Interrupts
 from gradwalk.sweep.record import Recorder, Report
-from gradwalk.sweep.schema import STATUSES, Status
+from gradwalk.sweep.schema import Status
 from gradwalk.sweep.spec import Spec
-from gradwalk.sweep.status import best_result
+from gradwalk.sweep.status import best_result, count_statuses
 from gradwalk.sweep.store import Result
 from gradwalk.sweep.writer import Writer
 from gradwalk.train.checkpoint import checkpoint_path
@@ -43,7 +44,7 @@ class SweepSummary:
     @property
     def counts(self) -> dict[Status, int]:
         """The number of runs of each status."""
-        return {status: sum(result.status == status for result in self.results) for status in STATUSES}
+        return count_statuses(self.results)
 
     @property
     def best(self) -> Result | None:
@@ -93,7 +94,7 @@ def run_sweep(
     if address is not None and not kind.takes_address:
         raise ValueError(f"sweep: engine={engine!r} takes no address, got address={address!r}")
     options = EngineOptions(
-        folder=Path(folder).absolute(),
+        folder=checked_folder("sweep", folder).absolute(),
         threads=checks.whole("sweep", "threads", (psutil.cpu_count() or 1) if threads is None else threads),
         save_every=checks.positive("sweep", "save_every", save_every),
         device=device,
@@ -149,6 +150,8 @@ def _resumable() -> Iterator[None]:
     """Add to an error of the file system that nothing is lost."""
     try:
         yield
+    except LostFolderError:
+        raise
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         raise OSError(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradwalk.sweep.schema import Status
-from gradwalk.sweep.store import Result, Session, Store
+from gradwalk.sweep.schema import STATUSES, Status
+from gradwalk.sweep.store import Result, Session, Store, Unreadable
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,8 @@ class SweepStatus:
     """The state of a sweep's folder.
 
     counts: runs of each status. epochs_done, epochs_total: over all runs. writer: the session of the process that is
-    training now, or None. best: see `best_result`. errors: why runs failed, each reason once.
+    training now, or None. best: see `best_result`. errors: why runs failed, each reason once. unreadable: the runs that
+    are damaged or were written by another version; they are not in the counts.
     """
 
     folder: Path
@@ -25,26 +27,34 @@ class SweepStatus:
     writer: Session | None
     best: Result | None
     errors: tuple[str, ...]
+    unreadable: tuple[Unreadable, ...] = ()
 
     @property
     def runs(self) -> int:
-        """The number of runs."""
-        return sum(self.counts.values())
+        """The number of runs, those that cannot be read included."""
+        return sum(self.counts.values()) + len(self.unreadable)
 
 
 def status(folder: str | Path) -> SweepStatus:
     """Return the state of the sweep in a folder."""
     with Store(folder) as store:
-        results, writer, counts = store.results(), store.writer(), store.counts()
+        (results, unreadable), writer = store.contents(), store.writer()
     return SweepStatus(
         folder=Path(folder),
-        counts=counts,
+        counts=count_statuses(results),
         epochs_done=sum(len(result.epochs) for result in results),
         epochs_total=sum(result.run.epochs for result in results),
         writer=writer,
         best=best_result(results),
         errors=distinct_errors(results),
+        unreadable=tuple(unreadable),
     )
+
+
+def count_statuses(results: Sequence[Result]) -> dict[Status, int]:
+    """Return the number of runs of each status."""
+    counts = Counter(result.status for result in results)
+    return {status: counts[status] for status in STATUSES}
 
 
 def best_result(results: Sequence[Result]) -> Result | None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, fields
+import warnings
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from gradwalk.sweep import lock
+from gradwalk.sweep.epoch_table import EpochTable
 from gradwalk.sweep.folder import STORE
+from gradwalk.sweep.rows import EpochRow, Row, RunRow, SessionRow
 from gradwalk.sweep.schema import STATUSES, Status, one_sentence, open_to_read
-from gradwalk.train import Epoch, Run
+from gradwalk.train import Epoch, Run, checked_run
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -31,7 +35,7 @@ class Result:
     run: Run
     identity: str
     status: Status
-    epochs: tuple[Epoch, ...] = ()
+    epochs: Sequence[Epoch] = ()
     diverged: int | None = None
     error: str | None = None
     seconds: float | None = None
@@ -61,11 +65,11 @@ class Result:
 
     def train_error_after(self, epoch: Epoch) -> float:
         """Return the training error measured at the end of an epoch."""
-        return epoch.train_loss if self.run.task == "reconstruct" else epoch.train_mistakes / self.train_examples
+        return epoch.train_loss if self.run.task == "reconstruct" else _share(epoch.train_mistakes, self.train_examples)
 
     def test_error_after(self, epoch: Epoch) -> float:
         """Return the error on the held-out split measured at the end of an epoch."""
-        return epoch.test_loss if self.run.task == "reconstruct" else epoch.test_mistakes / self.test_examples
+        return epoch.test_loss if self.run.task == "reconstruct" else _share(epoch.test_mistakes, self.test_examples)
 
 
 @dataclass(frozen=True)
@@ -92,8 +96,34 @@ class Session:
         return 0.0 if self.ended is None else self.ended - self.began
 
 
+class Unreadable(NamedTuple):
+    """A run of the store that cannot be read, and why: it is damaged, or written by another version of gradwalk.
+
+    identity: as it is in the store, which may itself be damaged.
+    """
+
+    identity: str
+    reason: str
+
+
+class Contents(NamedTuple):
+    """The runs of a store: those that can be read, and those that cannot."""
+
+    results: list[Result]
+    unreadable: list[Unreadable]
+
+
+class UnreadableWarning(UserWarning):
+    """Runs of a store cannot be read and are left out."""
+
+
+RowT = TypeVar("RowT", bound=Row)
+
+
 class Store:
     """Reads a sweep's folder, also while another process writes to it.
+
+    Every row is compared with its digest when it is read. A run that cannot be read does not hide the others.
 
     >>> Store("nowhere")
     Traceback (most recent call last):
@@ -121,14 +151,30 @@ class Store:
         self._connection.close()
 
     def results(self, identities: Collection[str] | None = None) -> list[Result]:
-        """Return the runs of these identities (default: all), in the order in which they were added."""
+        """Return the runs of these identities (default: all), in the order in which they were added.
+
+        Warns with `UnreadableWarning` if some cannot be read; `contents` returns them with the reasons.
+        """
+        results, unreadable = self.contents(identities)
+        if unreadable:
+            warnings.warn(unreadable_message(self.path, unreadable), UnreadableWarning, stacklevel=2)
+        return results
+
+    def contents(self, identities: Collection[str] | None = None) -> Contents:
+        """Return the runs of these identities (default: all), and those that cannot be read with the reasons."""
         selected = None if identities is None else set(identities)
-        epochs = self._epochs()
-        return [
-            _result(row, epochs.get(row["id"], []))
-            for row in self._rows(_RUNS)
-            if selected is None or row["identity"] in selected
-        ]
+        epochs, versions = self._epochs(), {session.id: session.versions for session in self._valid(SessionRow)}
+        contents, alive = Contents([], []), self.writer() is not None
+        for row, identity in self._rows(RunRow, "ORDER BY id"):
+            if row is None:
+                contents.unreadable.append(Unreadable(identity, "it is damaged: its digest does not match its values"))
+            elif selected is None or row.identity in selected:
+                try:
+                    row.status = _status(row.status, alive)
+                    contents.results.append(_result(row, epochs.get(row.id), versions.get(row.session or 0)))
+                except (ValueError, TypeError, RecursionError) as error:
+                    contents.unreadable.append(Unreadable(identity, " ".join(str(error).split())))
+        return contents
 
     def runs_frame(self) -> DataFrame:
         """Return a pandas data frame with one row per run, see `gradwalk.sweep.frame.runs_frame`."""
@@ -144,16 +190,17 @@ class Store:
 
     def counts(self) -> dict[Status, int]:
         """Return the number of runs of each status."""
-        counts = {row["status"]: row["number"] for row in self._rows(_COUNT)}
-        return {status: counts.get(status, 0) for status in STATUSES}
+        counts = Counter(self.statuses().values())
+        return {status: counts[status] for status in STATUSES}
 
     def statuses(self) -> dict[str, Status]:
-        """Return the status of each run, by its identity."""
-        return {row["identity"]: row["status"] for row in self._rows("SELECT identity, status FROM runs ORDER BY id")}
+        """Return the status of each run that is not damaged, by its identity."""
+        alive = self.writer() is not None
+        return {row.identity: _status(row.status, alive) for row in self._valid(RunRow, "ORDER BY id")}
 
     def sessions(self) -> list[Session]:
         """Return the processes that wrote the store, in order."""
-        return [_session(row) for row in self._rows("SELECT * FROM sessions ORDER BY id")]
+        return [_session(row) for row in self._valid(SessionRow, "ORDER BY id")]
 
     def writer(self) -> Session | None:
         """Return the session of the process that is writing the store now, or None."""
@@ -162,32 +209,72 @@ class Store:
             return None
         return last
 
-    def _epochs(self) -> dict[int, list[Epoch]]:
-        epochs: dict[int, list[Epoch]] = {}
-        for row in self._rows("SELECT * FROM epochs ORDER BY run, epoch"):
-            values = {key: row[key] for key in row.keys() if key != "run"}  # noqa: SIM118
-            losses = {key: math.nan if values[key] is None else values[key] for key in ("train_loss", "test_loss")}
-            epochs.setdefault(row["run"], []).append(Epoch(**values | losses))
-        return epochs
+    def _epochs(self) -> dict[int, EpochTable]:
+        """Return the epochs of the runs under way, by the number of the run."""
+        tables: dict[int, EpochTable] = {}
+        for row in self._valid(EpochRow, "ORDER BY run, first"):
+            table = EpochTable.unpack(row.epochs)
+            tables[row.run] = tables[row.run].merged(table) if row.run in tables else table
+        return tables
 
-    def _rows(self, query: str) -> Iterator[sqlite3.Row]:
+    def _valid(self, kind: type[RowT], more: str = "") -> Iterator[RowT]:
+        return (row for row, _ in self._rows(kind, more) if row is not None)
+
+    def _rows(self, kind: type[RowT], more: str = "") -> Iterator[tuple[RowT | None, str]]:
+        """Yield the rows of a table, None for a damaged one, with the text of the second column."""
         with one_sentence(self.path):
-            cursor = self._connection.execute(query)
-            cursor.row_factory = sqlite3.Row
-            yield from cursor
+            for values in self._connection.execute(kind.select(more)):
+                yield kind.of(values), str(values[1])
 
 
-_RUNS = "SELECT runs.*, versions FROM runs LEFT JOIN sessions ON sessions.id = session ORDER BY runs.id"
-_COUNT = "SELECT status, count(*) AS number FROM runs GROUP BY status"
+def unreadable_message(path: Path, unreadable: Sequence[Unreadable]) -> str:
+    """Return one sentence about the runs that cannot be read."""
+    first, count = unreadable[0], len(unreadable)
+    runs = "1 run" if count == 1 else f"{count} runs"
+    return (
+        f"sweep: {runs} in {path} cannot be read and are left out, the first because {first.reason}; damaged ones are "
+        "trained again by the command of the sweep"
+    )
 
 
-def _result(row: sqlite3.Row, epochs: list[Epoch]) -> Result:
-    columns = [field.name for field in fields(Result) if field.name not in ("run", "epochs", "versions")]
-    versions = None if row["versions"] is None else json.loads(row["versions"])
-    values: dict[str, Any] = {name: row[name] for name in columns}
-    return Result(run=Run(**json.loads(row["settings"])), epochs=tuple(epochs), versions=versions, **values)
+def _status(status: Status, alive: bool) -> Status:
+    """Return the status of a run; without a process that trains, one that was running is interrupted."""
+    return "interrupted" if status == "running" and not alive else status
 
 
-def _session(row: sqlite3.Row) -> Session:
-    values: dict[str, Any] = {field.name: row[field.name] for field in fields(Session)}
+def _share(mistakes: int, examples: int) -> float:
+    return mistakes / examples if examples else math.nan
+
+
+def _result(row: RunRow, begun: EpochTable | None, versions: str | None) -> Result:
+    """Return the result of a row; raise a ValueError for settings that this version cannot read."""
+    epochs = EpochTable.unpack(row.epochs) if row.ends else begun
+    return Result(
+        run=_run(row.settings),
+        identity=row.identity,
+        status=row.status,
+        epochs=() if epochs is None else epochs,
+        diverged=row.diverged,
+        error=row.error,
+        seconds=row.seconds,
+        parameters=row.parameters,
+        train_examples=row.train_examples,
+        test_examples=row.test_examples,
+        starts=row.starts,
+        began=row.began,
+        ended=row.ended,
+        host=row.host,
+        versions=None if versions is None else json.loads(versions),
+    )
+
+
+def _run(settings: str) -> Run:
+    values = json.loads(settings)
+    if not isinstance(values, dict):
+        raise ValueError("its settings are not a table")
+    return checked_run("its settings", **values)
+
+
+def _session(row: SessionRow) -> Session:
+    values = {name: value for name, value in vars(row).items() if name != "id"}
     return Session(**values | {name: json.loads(values[name]) for name in ("machine", "versions")})

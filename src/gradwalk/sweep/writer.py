@@ -7,36 +7,46 @@ import os
 import socket
 import sqlite3
 import time
+import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from filelock import FileLock, Timeout
 
 from gradwalk.sweep import lock
 from gradwalk.sweep.entry import Ending, Entry
+from gradwalk.sweep.epoch_table import EpochTable
+from gradwalk.sweep.folder import LOCK, Identities
+from gradwalk.sweep.repair import remove_damaged
+from gradwalk.sweep.rows import EpochRow, RunRow, SessionRow
 from gradwalk.sweep.schema import one_sentence, open_to_write, transaction
-from gradwalk.sweep.store import Store
-from gradwalk.train import Epoch
+from gradwalk.sweep.store import Session, Store
+from gradwalk.train import DamageWarning, Epoch
 from gradwalk.versions import machine, versions
 
 _EVERY = 1.0  # seconds between writes of epochs; endings are written at once
 
 
 class Writer(Store):
-    """Writes the store of a folder, which is created if missing; one process at a time."""
+    """Writes the store of a folder, which is created if missing; one process at a time.
+
+    Damaged rows are removed when it is opened, with a `DamageWarning`; their runs are not in the store any more.
+    """
 
     def __init__(self, folder: str | Path, *, engine: str = "local", device: str = "cpu", spec: str = "") -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
         self._lock = _acquired(Path(folder))
         try:
             super().__init__(folder)
-            self._pending: list[tuple[str, Any]] = []
-            self._recorded: set[tuple[str, int]] = set()  # epochs written by this process
+            self._places = Identities(self.folder, self.path, self.folder / LOCK)
+            self._changed: dict[str, RunRow] = {}  # rows to be written, by identity
+            self._epochs_to_write: dict[str, list[Epoch]] = {}
             self._written = time.monotonic()
-            self._session = self._begin(engine, device, spec)
+            with one_sentence(self.path):
+                self._repair()
+                self._begin(engine, device, spec)
         except BaseException:
             self._lock.release()
             raise
@@ -51,77 +61,115 @@ class Writer(Store):
             self.close()
 
     def close(self) -> None:
-        """Write what is left, and release the lock."""
+        """Write what is left, with the runs under way as interrupted, and release the lock."""
         try:
-            self._later("UPDATE sessions SET ended = ? WHERE id = ?", (time.time(), self._session))
+            for row in self._open_runs.values():
+                if row.status == "running":
+                    self._change(row, status="interrupted")
+            self._session.ended = time.time()
             self.flush()
         finally:
             super().close()
             self._lock.release()
 
+    def writer(self) -> Session | None:
+        """Return the session of this process."""
+        return self.sessions()[-1]
+
     def enlist(self, entries: Iterable[Entry]) -> None:
         """Add runs that are not in the store yet, as waiting; the others stay as they are."""
-        columns = "identity, settings, parameters, train_examples, test_examples"
         for entry in entries:
-            sizes = (entry.parameters, entry.train_examples, entry.test_examples)
-            row = (entry.identity, entry.run.model_dump_json(), *sizes)
-            self._later(f"INSERT OR IGNORE INTO runs ({columns}) VALUES (?, ?, ?, ?, ?)", row)
+            if entry.identity not in self._known:
+                self._last += 1
+                sizes = (entry.parameters, entry.train_examples, entry.test_examples)
+                row = RunRow(self._last, entry.identity, entry.run.model_dump_json(), *sizes)
+                self._known.add(entry.identity)
+                self._open_runs[entry.identity] = self._changed[entry.identity] = row
         self.flush()
 
     def began(self, identities: Sequence[str]) -> None:
         """Record that training of runs began or resumed."""
         for identity in identities:
-            self._later(_BEGAN, (time.time(), self._session, identity))
+            row = self._open_runs[identity]
+            self._change(row, status="running", error=None, starts=row.starts + 1, began=row.began or time.time())
         self.flush()
 
     def epoch_ended(self, identity: str, epoch: Epoch) -> None:
         """Record a finished epoch, within a second."""
-        self._epoch(identity, epoch)
+        self._epochs_to_write.setdefault(identity, []).append(epoch)
         if time.monotonic() - self._written > _EVERY:
             self.flush()
 
     def ended(self, endings: Iterable[Ending]) -> None:
         """Record runs that are done or diverged, with all their epochs."""
         for ending in endings:
-            for epoch in ending.epochs:  # some may be known only from a checkpoint
-                if (ending.identity, epoch.epoch) not in self._recorded:
-                    self._epoch(ending.identity, epoch)
-            self._recorded -= {(ending.identity, epoch.epoch) for epoch in ending.epochs}
-            status = "done" if ending.diverged is None else "diverged"
-            row = (status, ending.diverged, time.time(), ending.seconds, ending.host, self._session, ending.identity)
-            self._later(_ENDED, row)
+            row = self._open_runs[ending.identity]
+            self._epochs_to_write.pop(ending.identity, None)  # the ending has them all
+            self._change(
+                row,
+                status="done" if ending.diverged is None else "diverged",
+                diverged=ending.diverged,
+                error=None,
+                ends=row.ends + 1,
+                host=ending.host,
+                ended=time.time(),
+                seconds=ending.seconds,
+                epochs=EpochTable.of(ending.epochs).pack(),
+            )
         self.flush()
 
     def failed(self, identities: Sequence[str], error: str) -> None:
         """Record runs that could not be trained, and why."""
         for identity in identities:
-            self._later(_FAILED, (error, time.time(), self._session, identity))
+            self._change(self._open_runs[identity], status="failed", error=error, ended=time.time())
         self.flush()
 
     def flush(self) -> None:
         """Write everything that was collected, in one transaction."""
+        self.check_folder()
         with one_sentence(self.path), transaction(self._connection):
-            for statement, row in self._pending:
-                self._connection.execute(statement, row)
-        self._pending.clear()
+            self._session.write(self._connection)
+            for row in self._changed.values():
+                row.write(self._connection)
+                if row.ends:
+                    self._connection.execute("DELETE FROM epochs WHERE run = ?", (row.id,))
+            for identity, epochs in self._epochs_to_write.items():
+                packed = EpochTable.of(epochs).pack()
+                EpochRow(self._open_runs[identity].id, epochs[0].epoch, packed).write(self._connection)
+        for identity in [identity for identity, row in self._changed.items() if row.ends]:
+            del self._open_runs[identity]
+        self._changed.clear()
+        self._epochs_to_write.clear()
         self._written = time.monotonic()
 
-    def _begin(self, engine: str, device: str, spec: str) -> int:
-        """Record the session; runs that a killed process left as running are waiting again."""
-        where = (time.time(), engine, device, socket.gethostname(), os.getpid(), json.dumps(machine()))
-        row = (*where, json.dumps(versions()), spec)
-        with one_sentence(self.path), transaction(self._connection):
-            self._connection.execute("UPDATE runs SET status = 'waiting' WHERE status = 'running'")
-            added = self._connection.execute(_SESSION, row)
-        assert added.lastrowid is not None
-        return added.lastrowid
+    def check_folder(self) -> None:
+        """Raise if the folder, the store or the lock was removed or replaced since this process opened them."""
+        self._places.check()
 
-    def _epoch(self, identity: str, epoch: Epoch) -> None:
-        self._recorded.add((identity, epoch.epoch))
-        self._later(_EPOCH, (*epoch.row, identity))
+    def _change(self, row: RunRow, **values: str | int | float | bytes | None) -> None:
+        for name, value in values.items():
+            setattr(row, name, value)
+        row.session = self._session.id
+        self._changed[row.identity] = row
 
-    def _later(self, statement: str, row: tuple[Any, ...]) -> None:
-        self._pending.append((statement, row))
+    def _repair(self) -> None:
+        message = remove_damaged(self._connection, self.path)
+        if message is not None:
+            warnings.warn(message, DamageWarning, stacklevel=2)
+
+    def _begin(self, engine: str, device: str, spec: str) -> None:
+        """Read the runs, and record the session; runs that a killed process left as running were interrupted."""
+        rows = [row for row, _ in self._rows(RunRow, "ORDER BY id") if row is not None]
+        self._known, self._last = {row.identity for row in rows}, max((row.id for row in rows), default=0)
+        self._open_runs = {row.identity: row for row in rows if not row.ends}
+        where = (engine, device, socket.gethostname(), os.getpid(), json.dumps(machine()))
+        number = max((row.id for row in self._valid(SessionRow)), default=0) + 1
+        self._session = SessionRow(number, time.time(), None, *where, json.dumps(versions()), spec)
+        for row in self._open_runs.values():
+            if row.status == "running":
+                row.status = "interrupted"
+                self._changed[row.identity] = row
+        self.flush()
 
 
 def _acquired(folder: Path) -> FileLock:
@@ -138,22 +186,3 @@ def _holder(folder: Path) -> str:
         if session is not None:
             return lock.in_words(session.host, session.pid, session.began)
     return "another process"
-
-
-_SESSION = (
-    "INSERT INTO sessions (began, engine, device, host, pid, machine, versions, spec) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_BEGAN = (
-    "UPDATE runs SET status = 'running', error = NULL, starts = starts + 1, began = coalesce(began, ?), session = ? "
-    "WHERE identity = ?"
-)
-_ENDED = (
-    "UPDATE runs SET status = ?, diverged = ?, error = NULL, ended = ?, seconds = ?, host = ?, session = ?, "
-    "ends = ends + 1 WHERE identity = ?"
-)
-_FAILED = "UPDATE runs SET status = 'failed', error = ?, ended = ?, session = ? WHERE identity = ?"
-_EPOCH = (
-    "INSERT OR REPLACE INTO epochs "
-    "(epoch, train_loss, train_mistakes, test_loss, test_mistakes, clipped, seconds, run) "
-    "SELECT ?, ?, ?, ?, ?, ?, ?, id FROM runs WHERE identity = ?"
-)

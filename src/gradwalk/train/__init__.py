@@ -4,6 +4,17 @@ from gradwalk.train.loop import train
 from gradwalk.train.rates import depth_rates
 from gradwalk.train.run import Architecture, Run, checked_run
 from gradwalk.train.state import Epoch, Outcome, State
-from gradwalk.train.watcher import Watcher
+from gradwalk.train.watcher import DamageWarning, Watcher
 
-__all__ = ["Architecture", "Epoch", "Outcome", "Run", "State", "Watcher", "checked_run", "depth_rates", "train"]
+__all__ = [
+    "Architecture",
+    "DamageWarning",
+    "Epoch",
+    "Outcome",
+    "Run",
+    "State",
+    "Watcher",
+    "checked_run",
+    "depth_rates",
+    "train",
+]

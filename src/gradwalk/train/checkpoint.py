@@ -2,15 +2,15 @@
 
 A resumed run gives the same numbers as one that was never interrupted: the minibatches follow from the seed of the
 data and the epoch, the learning rates from the epoch, the step number from epochs and steps, and the optimizer's state
-is in the file. The file is written atomically.
+is in the file. The file is written atomically, and carries a digest of its content.
 """
 
+import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from itertools import count, takewhile
+from itertools import count, pairwise, takewhile
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -19,8 +19,15 @@ from safetensors.torch import save_file
 from gradwalk.files import atomic
 from gradwalk.train.state import Epoch, State
 
-FORMAT = "2"
+FORMAT = "3"
+DAMAGED = ".damaged"
 _FACTS = ("epochs", "steps", "clipped", "seconds", "diverged")
+
+Tensors = Mapping[str, torch.Tensor]
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be used: damaged, of another run, or of another version of gradwalk."""
 
 
 def checkpoint_path(folder: Path, identity: str) -> Path:
@@ -29,32 +36,67 @@ def checkpoint_path(folder: Path, identity: str) -> Path:
 
 
 def save_state(path: Path, identity: str, state: State) -> None:
-    """Write a checkpoint; an earlier one at that path is kept until the new one is complete."""
+    """Write a checkpoint; an earlier one at that path is kept until the new one is complete.
+
+    The folder must exist: one that was removed while a run trains is not created again.
+    """
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"checkpoint: {path.parent} was removed while the run trained")
     facts = {name: getattr(state, name) for name in _FACTS}
     facts |= {"history": [asdict(epoch) for epoch in state.history], "slots": list(state.slots)}
     header = {"format": FORMAT, "run": identity, "state": json.dumps(facts)}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in _named(state)}
     try:
         with atomic(path) as partial:
-            save_file(tensors, partial, metadata=header)
+            save_file(tensors, partial, metadata=header | {"digest": _digest(header, tensors)})
     except (OSError, SafetensorError) as error:
         raise OSError(f"checkpoint: {path} cannot be written ({error}); the previous one is kept") from None
 
 
-def load_state(path: Path, identity: str, device: str = "cpu") -> State:
-    """Return the state that was saved for this run; raise a ValueError for a corrupt file or that of another run."""
-    try:
-        with safe_open(path, framework="pt", device=device) as file:
-            header = file.metadata() or {}
-            if header.get("run") != identity:
-                raise ValueError(f"checkpoint: {path} belongs to another run; remove it or choose another folder")
-            facts = json.loads(header["state"])
-            slots = {name: _numbered(file, f"slots.{name}") for name in facts.pop("slots")}
-            weights, biases = _numbered(file, "weights"), _numbered(file, "biases")
-    except (SafetensorError, KeyError) as error:
-        raise ValueError(f"checkpoint: {path} is corrupt ({error}); remove it to start the run again") from None
+def load_state(path: Path, identity: str, widths: Sequence[int] | None = None, device: str = "cpu") -> State:
+    """Return the state that was saved for this run; raise a CheckpointError if the file is not what was written.
+
+    widths: of the run's network, which the weights are compared with.
+    """
+    header, tensors = _read(path)
+    version, run = header.get("format"), header.get("run")
+    if version != FORMAT:
+        raise CheckpointError(f"checkpoint: {path} has format {version}, but this gradwalk reads format {FORMAT}")
+    if header.pop("digest", None) != _digest(header, tensors):
+        raise CheckpointError(f"checkpoint: {path} is damaged (its digest does not match its content)")
+    if run != identity:
+        raise CheckpointError(f"checkpoint: {path} belongs to another run ({run})")
+    facts = json.loads(header["state"])
+    moved = {name: tensor.to(device) for name, tensor in tensors.items()}
+    slots = {name: _numbered(moved, f"slots.{name}") for name in facts.pop("slots")}
     history = [Epoch(**epoch) for epoch in facts.pop("history")]
-    return State(weights, biases, slots, history=history, **facts)
+    state = State(_numbered(moved, "weights"), _numbered(moved, "biases"), slots, history=history, **facts)
+    if widths is not None and [tuple(weight.shape) for weight in state.weights] != list(pairwise(widths)):
+        raise CheckpointError(f"checkpoint: {path} holds a network of another architecture")
+    return state
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a checkpoint that cannot be used, and return its new path."""
+    return path.replace(path.with_name(path.name + DAMAGED))
+
+
+def _read(path: Path) -> tuple[dict[str, str], dict[str, torch.Tensor]]:
+    """Return the header and the tensors of a file, which are read into memory before they are checked."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+            return dict(file.metadata() or {}), tensors
+    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"checkpoint: {path} is damaged ({error})") from None
+
+
+def _digest(header: Mapping[str, str], tensors: Tensors) -> str:
+    state = hashlib.sha256(json.dumps(dict(header), sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        state.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        state.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return state.hexdigest()
 
 
 def _named(state: State) -> Iterator[tuple[str, torch.Tensor]]:
@@ -64,7 +106,6 @@ def _named(state: State) -> Iterator[tuple[str, torch.Tensor]]:
         yield from ((f"{name}.{place}", tensor) for place, tensor in enumerate(tensors))
 
 
-def _numbered(file: Any, name: str) -> list[torch.Tensor]:
+def _numbered(tensors: Tensors, name: str) -> list[torch.Tensor]:
     """Return the tensors `name.0`, `name.1` and so on, up to the first that is missing."""
-    names = takewhile(set(file.keys()).__contains__, (f"{name}.{place}" for place in count()))
-    return [file.get_tensor(each) for each in names]
+    return [tensors[each] for each in takewhile(tensors.__contains__, (f"{name}.{place}" for place in count()))]

@@ -49,8 +49,9 @@ def train(
     device: "cpu", "cuda", "cuda:1" or another one that torch can use. kernels: "auto" uses NumPy on a CPU, where it is
     faster; "torch" uses torch alone, as "auto" does on other devices. threads: number of cores (default: all); only as
     many are used as have enough work. folder: for checkpoints, one file per run, written every `save_every` seconds and
-    on an interrupt; runs with a checkpoint there resume from it. The results of a run do not depend on the other runs,
-    on the number of threads or on interruptions.
+    on an interrupt; runs with a checkpoint there resume from it. A damaged checkpoint is set aside and
+    reported to the watcher, and its run starts anew. The results of a run do not depend on the other runs, on the
+    number of threads or on interruptions.
     """
     check_device(device)
     takes_numpy(kernels, device)
@@ -59,7 +60,11 @@ def train(
     _check_data(data)
     _check_memory(runs, data, device)
     cores = min(cores, _occupied(runs, data))
-    shares = deal([member(place, run, data, folder, device) for place, run in enumerate(runs)], cores)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    watcher = watcher or Watcher()
+    members = [member(place, run, data, folder, device, watcher.restarted) for place, run in enumerate(runs)]
+    shares = deal(members, cores)
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     stop = threading.Event()
     workers = [
@@ -76,7 +81,7 @@ def train(
         for share in shares
     ]
     with products.threads(max(1, cores // len(shares))):
-        outcomes = _watched(workers, min(cores, len(shares)), events, stop, watcher or Watcher())
+        outcomes = _watched(workers, min(cores, len(shares)), events, stop, watcher)
     return [outcomes[place] for place in range(len(runs))]
 
 

@@ -1,12 +1,12 @@
 """The members of a stack: runs with the parameters that they start or resume from."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from gradwalk.data import Dataset
 from gradwalk.nets.blueprint import Layer
-from gradwalk.train.checkpoint import checkpoint_path, load_state
+from gradwalk.train.checkpoint import CheckpointError, checkpoint_path, load_state, set_aside
 from gradwalk.train.run import Run
 from gradwalk.train.state import State
 
@@ -33,11 +33,24 @@ class Member:
         return state.diverged is not None or state.epochs >= run.epochs or flawless
 
 
-def member(place: int, run: Run, data: Dataset, folder: Path | None = None, device: str = "cpu") -> Member:
-    """Return a run with its initial layers, or with the state of its checkpoint in `folder` if there is one."""
+def member(
+    place: int,
+    run: Run,
+    data: Dataset,
+    folder: Path | None = None,
+    device: str = "cpu",
+    restarted: Callable[[Run, str], None] = lambda run, reason: None,
+) -> Member:
+    """Return a run with its initial layers, or with the state of its checkpoint in `folder` if there is one.
+
+    A checkpoint that cannot be used is set aside and reported to `restarted`; the run starts anew.
+    """
     identity = run.identity(data)
     path = None if folder is None else checkpoint_path(folder, identity)
     if path is not None and path.exists():
-        state = load_state(path, identity, device)
-        return Member(place, run, identity, state, zip(state.weights, state.biases, strict=True))
+        try:
+            state = load_state(path, identity, run.architecture(data).widths, device)
+            return Member(place, run, identity, state, zip(state.weights, state.biases, strict=True))
+        except CheckpointError as error:
+            restarted(run, f"{error}; it is now {set_aside(path).name}, and the run starts anew")
     return Member(place, run, identity, State([], []), run.initial_layers(data, device))
