@@ -79,7 +79,7 @@ def checkpoints(flips: int, chance: random.Random, folder: Path) -> Outcomes:
 def stores(flips: int, chance: random.Random, folder: Path) -> Outcomes:
     """Flip bits of a store, and look at its status, its results and what a resumed sweep returns."""
     spec = Spec.load(WITH_DIVERGED)
-    whole = run_sweep(spec, folder / "whole", datasets=DATASETS)
+    trained = numbers(run_sweep(spec, folder / "whole", datasets=DATASETS).results)
     with Store(folder / "whole") as store:
         table, now = numbers(store.results()), status(folder / "whole")
     content = (folder / "whole" / STORE).read_bytes()
@@ -96,9 +96,7 @@ def stores(flips: int, chance: random.Random, folder: Path) -> Outcomes:
         (bad / STORE).write_bytes(flipped(content, chance))
         expected = (now.counts, now.epochs_done, now.best and now.best.identity), table
         seen = judged_store(lambda bad=bad: look(bad), expected)
-        resumed = judged(
-            lambda bad=bad: numbers(run_sweep(spec, bad, datasets=DATASETS).results), numbers(whole.results)
-        )
+        resumed = judged(lambda bad=bad: numbers(run_sweep(spec, bad, datasets=DATASETS).results), trained)
         outcomes["SILENT" if "SILENT" in (seen, resumed) else seen] += 1
         shutil.rmtree(bad)
     return outcomes

@@ -1,4 +1,4 @@
-"""What was saved is what is read: a changed bit, a foreign file or a removed folder is told, and never a wrong number."""
+"""What was saved is what is read: a changed bit, a foreign file or a removed folder is told, no number is wrong."""
 
 import os
 import shutil
@@ -265,14 +265,9 @@ def test_an_empty_name_of_a_folder_is_refused(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.9, 0.995])
 def test_a_flipped_bit_of_an_archive_is_told(tmp_path, name, share):
     path = (tape if name.endswith("gz") else pack)(tmp_path / name, sample_files())
-    expected = list(corpus.files(path))
     flip(path, int(share * path.stat().st_size))
-    try:
-        assert list(corpus.files(path)) == expected
-    except ValueError as error:
-        assert str(error).startswith(f"data: {path} is corrupt or not an archive (")
-    else:
-        raise AssertionError("nothing was told")
+    with pytest.raises(ValueError, match=rf"^data: {path} is corrupt or not an archive \("):
+        list(corpus.files(path))
 
 
 def test_a_tar_archive_that_ends_early_is_told(tmp_path):
