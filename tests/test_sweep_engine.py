@@ -12,6 +12,7 @@ pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 
 from gradwalk.data import Datasets, catalogue
+from gradwalk.interrupts import Interrupts
 from gradwalk.sweep import (
     ENGINES,
     Engine,
@@ -25,7 +26,6 @@ from gradwalk.sweep import (
     train_job,
 )
 from gradwalk.sweep.entry import resolve
-from gradwalk.sweep.interrupt import Interrupts
 from gradwalk.sweep.record import Recorder
 from gradwalk.sweep.stacks import epoch_flops, make_jobs
 from gradwalk.sweep.writer import Writer

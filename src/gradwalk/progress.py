@@ -9,11 +9,12 @@ Only the outermost job of a program is shown, so that a function may report prog
 """
 
 import math
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 
 from gradwalk.words import duration
@@ -79,7 +80,7 @@ def progress(label: str, total: float | None = None, *, lines: bool = False) -> 
     first report and then at most one per minute. Without Rich there is no bar, and `lines` applies to a terminal too.
     """
     global _shown
-    job, terminal = Progress(label, total), sys.stderr.isatty() and find_spec("rich") is not None
+    job, terminal = Progress(label, total), is_terminal() and find_spec("rich") is not None
     if _shown or not (terminal or lines):
         yield job
         return
@@ -104,7 +105,7 @@ class _Lines:
     def __call__(self, job: Progress) -> None:
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _LINE_EVERY
-            print(f"{job.label}: {job.text}", file=sys.stderr, flush=True)
+            print_on_stderr(f"{job.label}: {job.text}")
 
 
 @contextmanager
@@ -127,11 +128,28 @@ def _bar(job: Progress) -> Iterator[None]:
         nonlocal due
         if job.elapsed >= due:
             due = job.elapsed + _REFRESH
-            bar.start()
-            bar.update(task, completed=job.completed, total=job.total, text=job.text)
+            with suppress(OSError):  # of a terminal that was closed
+                bar.start()
+                bar.update(task, completed=job.completed, total=job.total, text=job.text)
 
     job._show = show
     try:
         yield
     finally:
-        bar.stop()
+        with suppress(OSError):
+            bar.stop()
+
+
+def is_terminal() -> bool:
+    """Return whether stderr is a terminal."""
+    return sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
+
+
+def print_on_stderr(line: str) -> None:
+    """Print a line on stderr; if that is closed or full, print nothing from then on and let the computation go on."""
+    if sys.stderr is None:
+        return
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process

@@ -8,7 +8,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import gradwalk
-from gradwalk.cli.show import fail
+from gradwalk.cli.show import fail, fail_interrupted
+from gradwalk.interrupts import Interrupts
 
 if TYPE_CHECKING or find_spec("typer") is not None:  # main() reports what to install
     import typer
@@ -21,6 +22,16 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         fail(f"the command line needs {' and '.join(missing)}: pip install 'gradwalk[experiments]'")
+    interrupts = Interrupts()
+    if arguments is None:  # a program of its own, which need not restore the handlers
+        interrupts.install()
+        _run(None)
+    with interrupts.caught():
+        _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> NoReturn:
+    """Run a command and exit; every error that a user can cause is one line."""
     try:
         status = app()(args=arguments, prog_name="gradwalk", standalone_mode=False)
     except (ValueError, TypeError, ModuleNotFoundError) as error:  # the last for a missing extra
@@ -28,15 +39,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except OSError as error:
         fail(f"cannot use {error.filename}: {error.strerror}" if error.filename else str(error))
     except KeyboardInterrupt:
-        fail("interrupted", 130)
+        fail_interrupted("interrupted")
     except Exception as error:
         if isinstance(error, typer.Abort):
-            fail("interrupted", 130)
+            fail_interrupted("interrupted")
         if not hasattr(error, "format_message"):  # usage errors of Typer, of whichever click it bundles
             raise
         fail(error.format_message())
     if status == 130:  # Typer's status after Ctrl-C
-        fail("interrupted", 130)
+        fail_interrupted("interrupted")
     sys.exit(status if isinstance(status, int) else 0)
 
 

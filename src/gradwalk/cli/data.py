@@ -1,6 +1,5 @@
 """`gradwalk data fetch`, `list` and `where`."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ from gradwalk import data
 from gradwalk.cli.paths import path_option
 from gradwalk.cli.show import print_table
 from gradwalk.data import DATASETS, DataSource, Holding
+from gradwalk.progress import is_terminal, print_on_stderr
 
 
 def data_commands() -> typer.Typer:
@@ -37,8 +37,8 @@ def fetch(
 
     `gradwalk data fetch timit --from /corpora/TIMIT`
     """
-    if sys.stderr.isatty():
-        print(f"fetching {name}", file=sys.stderr)
+    if is_terminal():
+        print_on_stderr(f"fetching {name}")
     path = data.fetch(name, folder=folder)
     held = _holding(DATASETS[name])
     print(f"{name}: {_count(held.train)} training examples, {_count(held.test)} test examples\n{path}")

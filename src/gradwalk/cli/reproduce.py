@@ -1,13 +1,12 @@
 """`gradwalk reproduce`."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gradwalk.cli.paths import path_option
-from gradwalk.cli.show import check_directory, plain_warnings, show
+from gradwalk.cli.show import check_directory, plain_warnings, show, warn
 from gradwalk.figures import FIGURES, Figure
 from gradwalk.reproduction import ReproducedFigure, Watcher, spec_texts
 from gradwalk.reproduction import reproduce as run
@@ -29,7 +28,7 @@ class Printer(Watcher):
 
     def noted(self, message: str) -> None:
         """Print a message on stderr."""
-        print(f"gradwalk: {message}", file=sys.stderr, flush=True)
+        warn(message)
 
     def ended(self, result: ReproducedFigure) -> None:
         """Print the summary and the files."""

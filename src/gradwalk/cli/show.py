@@ -3,9 +3,12 @@
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
+
+from gradwalk.interrupts import ignore_signals
+from gradwalk.progress import print_on_stderr
 
 Line = tuple[str, str]
 
@@ -41,9 +44,8 @@ def plain_warnings() -> Iterator[None]:
 
 
 def warn(message: str) -> None:
-    """Print one line on stderr, if it can still be written to: a closed terminal must not end a computation."""
-    with suppress(OSError, ValueError):
-        print(f"gradwalk: {one_line(message)}", file=sys.stderr, flush=True)
+    """Print one line on stderr."""
+    print_on_stderr(f"gradwalk: {one_line(message)}")
 
 
 def one_line(message: str) -> str:
@@ -67,3 +69,9 @@ def fail(message: str, status: int = 2) -> NoReturn:
     """Print one line on stderr and exit."""
     warn(message)
     sys.exit(status)
+
+
+def fail_interrupted(message: str) -> NoReturn:
+    """Print one line on stderr and exit as after Ctrl-C; further signals are ignored."""
+    ignore_signals()
+    fail(message, 130)

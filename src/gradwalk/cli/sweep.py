@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from gradwalk.cli.paths import path_argument, path_option
-from gradwalk.cli.show import check_directory, fail, plain_warnings, print_table, show
+from gradwalk.cli.show import check_directory, fail_interrupted, plain_warnings, print_table, show
 from gradwalk.cli.sweep_show import (
     interruption,
     plan_lines,
@@ -20,6 +20,7 @@ from gradwalk.cli.sweep_show import (
     status_lines,
     summary_lines,
 )
+from gradwalk.interrupts import ignore_signals
 
 if TYPE_CHECKING:
     from gradwalk.data import Datasets
@@ -137,7 +138,8 @@ def run_shown(
         with plain_warnings(), shown_progress(label) as report:
             return run_sweep(spec, folder, datasets=datasets, report=report, **asdict(options))
     except KeyboardInterrupt:
-        fail(interruption(folder, shlex.join(command)), 130)
+        ignore_signals()  # a second one must not hide the command that resumes
+        fail_interrupted(interruption(folder, shlex.join(command)))
 
 
 def show_status(folder: Folder, as_json: Json = False) -> None:

@@ -49,7 +49,7 @@ def interruption(folder: Path, command: str) -> str:
     try:
         with Store(folder) as store:
             counts = store.counts()
-    except FileNotFoundError:
+    except (OSError, ValueError):
         return f"interrupted before training began; start again with: {command}"
     ended, begun = counts["done"] + counts["diverged"], counts["interrupted"]
     failed = f"{counts['failed']} failed, " if counts["failed"] else ""

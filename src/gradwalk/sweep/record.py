@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from gradwalk.interrupts import Interrupts
 from gradwalk.sweep.entry import Ending
-from gradwalk.sweep.interrupt import Interrupts
 from gradwalk.sweep.stacks import Job
 from gradwalk.sweep.writer import Writer
 from gradwalk.train import DamageWarning, Epoch

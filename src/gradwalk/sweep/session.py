@@ -13,11 +13,11 @@ import psutil
 
 from gradwalk import checks
 from gradwalk.data import Datasets
-from gradwalk.sweep.engine import EngineOptions
+from gradwalk.interrupts import Interrupts
+from gradwalk.sweep.engine import Engine, EngineOptions
 from gradwalk.sweep.engines import ENGINES
 from gradwalk.sweep.entry import Entry, resolve
 from gradwalk.sweep.folder import LostFolderError, checked_folder
-from gradwalk.sweep.interrupt import Interrupts
 from gradwalk.sweep.record import Recorder, Report
 from gradwalk.sweep.schema import Status
 from gradwalk.sweep.spec import Spec
@@ -80,8 +80,8 @@ def run_sweep(
     """Train the runs of a spec that have not ended yet, record them in the folder's store, and return all results.
 
     Calling it again resumes after any interruption: runs that are done or diverged are never trained again, runs under
-    way resume from their checkpoints, failed ones are tried again. KeyboardInterrupt is raised once everything is
-    saved.
+    way resume from their checkpoints, failed ones are tried again. On Ctrl-C, SIGTERM or SIGHUP, KeyboardInterrupt is
+    raised once everything is saved.
 
     engine: "local", this machine; "ray", the cluster at `address` or one started on this machine; or the name of a
     registered engine, see `Engine`. device: a torch device; results on the same device do not depend on the engine.
@@ -89,7 +89,7 @@ def run_sweep(
     write each finished network to `networks/<identity>.safetensors`. datasets: a cache to load the data from. report:
     called with a `SweepProgress` a few times per second.
     """
-    started, interrupts = time.monotonic(), Interrupts()
+    started = time.monotonic()
     kind = ENGINES.find(engine, "sweep")
     if address is not None and not kind.takes_address:
         raise ValueError(f"sweep: engine={engine!r} takes no address, got address={address!r}")
@@ -101,20 +101,36 @@ def run_sweep(
         address=address,
         save_networks=save_networks,
     )
-    trainer, checkpoints = kind(options), options.checkpoints
+    trainer, interrupts = kind(options), Interrupts()
+    with interrupts.caught():
+        results, kept = _results(spec, Path(folder), trainer, options, interrupts, datasets, report)
+    return SweepSummary(Path(folder), results, kept, time.monotonic() - started)
+
+
+def _results(
+    spec: Spec,
+    folder: Path,
+    trainer: Engine,
+    options: EngineOptions,
+    interrupts: Interrupts,
+    datasets: Datasets | None,
+    report: Report | None,
+) -> tuple[list[Result], int]:
+    """Train what has not ended yet; return the results of the spec's runs, and how many had ended before."""
+    checkpoints = options.checkpoints
     entries, data = resolve(spec, datasets)
-    with interrupts.caught(), Writer(folder, engine=engine, device=device, spec=spec.toml()) as writer:
+    with Writer(folder, engine=trainer.name, device=options.device, spec=spec.toml()) as writer:
         with interrupts.held():
             writer.enlist(entries)
             waiting, counts = _waiting(entries, writer, checkpoints)
         if waiting:
             with _resumable(), trainer:
+                interrupts.install()  # Ray has replaced the handlers by its own
                 jobs = trainer.jobs(waiting, data, _begun(waiting, checkpoints))
                 trainer.train(jobs, Recorder(writer, jobs, counts, checkpoints, interrupts, report))
         by_identity = {result.identity: result for result in writer.results([entry.identity for entry in entries])}
     _tidy(checkpoints)
-    results = [by_identity[entry.identity] for entry in entries]
-    return SweepSummary(Path(folder), results, len(entries) - len(waiting), time.monotonic() - started)
+    return [by_identity[entry.identity] for entry in entries], len(entries) - len(waiting)
 
 
 def _waiting(entries: Sequence[Entry], writer: Writer, checkpoints: Path) -> tuple[list[Entry], dict[str, int]]:
