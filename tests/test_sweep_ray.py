@@ -10,12 +10,15 @@ from helpers.small_sweep import numbers
 pytest.importorskip("ray")
 pytest.importorskip("torch")
 
+import numpy as np
 import psutil
 import ray
 from ray.cluster_utils import Cluster
 
+from gradwalk import register
 from gradwalk.sweep import EngineOptions, Spec, Store, ray_cluster, ray_engine, ray_task, run_sweep
 from gradwalk.sweep.entry import resolve
+from gradwalk.sweep.extensions import Extensions, sent
 from gradwalk.sweep.folder import CHECKPOINTS, network_path
 from gradwalk.train import DamageWarning
 
@@ -76,8 +79,9 @@ def trains(node):
     return any("train_stack" in child.name() for child in psutil.Process(raylet).children())
 
 
-def test_without_an_address_a_cluster_is_started_here_and_a_damaged_checkpoint_is_set_aside(tmp_path):
-    spec = Spec.load(SPEC, ["epochs=2", "seed=[0, 1, 2]"])
+def test_a_cluster_started_here_knows_registered_activations_and_sets_a_damaged_checkpoint_aside(tmp_path):
+    register("softer", lambda a: np.tanh(a / 2) * 2, lambda a: np.cosh(a / 2) ** -2)  # which workers do not know
+    spec = Spec.load(SPEC, ["epochs=2", "seed=[0, 1, 2]", "activation=softer", "gain=1.1"])
     entries, _ = resolve(spec)
     corrupt = tmp_path / CHECKPOINTS / f"{entries[1].identity}.safetensors"
     corrupt.parent.mkdir()
@@ -117,7 +121,7 @@ def test_an_address_is_host_and_port(tmp_path, address):
 def test_a_node_that_does_not_see_the_folder_is_named(tmp_path):
     options = EngineOptions(tmp_path / "nowhere", threads=1)
     with pytest.raises(OSError, match=f"nowhere is not the driver's folder on {socket.gethostname()}; choose one that"):
-        ray_task.train_stack((), None, None, 0, options, options.folder / "sign")
+        ray_task.train_stack((), None, Extensions.here(), None, 0, options, options.folder / "sign")
 
 
 def test_if_ray_is_missing_the_extra_is_named(tmp_path, monkeypatch):
@@ -134,6 +138,14 @@ def test_tasks_ask_for_a_gpu_only_if_the_device_is_cuda(monkeypatch):
     assert [node.cores for node in ray_cluster.nodes("cuda")] == [6]
     assert [ray_cluster.threads_per_task(tasks) for tasks in (1, 3, 20)] == [4, 3, 1]
     assert [ray_cluster.threads_per_task(tasks, "cuda") for tasks in (1, 2, 20)] == [6, 3, 3]
+
+
+def test_what_cannot_be_sent_to_workers_is_refused_before_training():
+    def put(extensions):
+        raise TypeError("no lambdas here")
+
+    with pytest.raises(ValueError, match=r"sweep: what was registered .* cannot be sent to .* \(no lambdas here\)"):
+        sent(put)
 
 
 def test_a_cluster_without_gpus_is_refused_for_cuda(monkeypatch):

@@ -7,7 +7,17 @@ To compare with a gain in the paper's normalisation, multiply by the slope at 0:
 
 from gradwalk.activations.families import BUILT_IN, Counterpart, Family
 from gradwalk.activations.functions import Activation, Array, Function, Indices
-from gradwalk.activations.lookup import FAMILIES, activation, in_framework, names, register
+from gradwalk.activations.lookup import (
+    FAMILIES,
+    activation,
+    adopt,
+    identity,
+    in_framework,
+    is_built_in,
+    names,
+    register,
+    registered,
+)
 
 __all__ = [
     "BUILT_IN",
@@ -19,7 +29,11 @@ __all__ = [
     "Function",
     "Indices",
     "activation",
+    "adopt",
+    "identity",
     "in_framework",
+    "is_built_in",
     "names",
     "register",
+    "registered",
 ]

@@ -1,6 +1,8 @@
 """The record of one activation: a pair of NumPy functions and the points where the derivative jumps."""
 
-from collections.abc import Callable
+import hashlib
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -8,9 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gradwalk import checks
+
 Array = NDArray[np.floating[Any]]
 Indices = NDArray[np.integer[Any]]
 Function = Callable[[Any], Any]
+
+_PROBES = np.concatenate([np.linspace(-6.03, 6.07, 122), [-100.0, -20.0, -1e-3, 1e-3, 20.0, 100.0]])
+_MOST_SCALES = 8
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,15 @@ class Activation:
     inner: "Activation | None" = None
     scale: float = 1.0
 
+    def __post_init__(self) -> None:
+        """Raise in one sentence if a field is not what it must be: numbers and functions are used only much later."""
+        if not isinstance(self.name, str) or not self.name.isprintable():
+            raise TypeError(f"Activation: name must be a line of text, got name={self.name!r}")
+        for what, function in (("f", self.f), ("derivative", self.derivative)):
+            if not callable(function):
+                raise TypeError(f"Activation: {what} must be a function, got {what}={function!r}")
+        object.__setattr__(self, "kinks", _points(self.kinks))
+
     def __hash__(self) -> int:
         return hash((self.name, self.f))  # two of the fields are enough, and it is computed often
 
@@ -47,9 +63,35 @@ class Activation:
         >>> activation("gelu").scaled(100.0).f(np.array([1.0, -1.0]))
         array([ 1., -0.])
         """
-        if not 0.0 < scale < np.inf:
-            raise ValueError(f"scaled: scale must be positive and finite, got scale={scale!r}")
-        return _scaled(self, float(scale))
+        factor = checks.positive("scaled", "scale", scale, *checks.GAIN_RANGE)
+        if _nesting(self) >= _MOST_SCALES:
+            raise ValueError(f"scaled: an activation can be scaled {_MOST_SCALES} times at most; multiply the scales")
+        return _scaled(self, factor)
+
+    def values_digest(self) -> str:
+        """Return a digest of what the activation computes: of f, f' and the kinks, at points from -100 to 100.
+
+        Two activations of one name differ in it. It is the same on machines that round differently in the last digits.
+        """
+        inner = _PROBES[np.all(np.abs(_PROBES[:, None] - np.array([*self.kinks, np.inf])) > 1e-9, axis=1)]
+        with np.errstate(all="ignore"):
+            numbers = [*np.ravel(self.f(inner)), *np.ravel(self.derivative(inner)), *self.kinks]
+        text = " ".join(f"{float(number):.9e}" for number in numbers)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _points(kinks: Iterable[float]) -> tuple[float, ...]:
+    try:
+        points = tuple(float(kink) for kink in kinks)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"Activation: kinks must be numbers, got kinks={kinks!r}") from None
+    if not all(map(math.isfinite, points)):
+        raise ValueError(f"Activation: kinks must be finite, got kinks={points}")
+    return points
+
+
+def _nesting(activation: Activation) -> int:
+    return 0 if activation.inner is None else 1 + _nesting(activation.inner)
 
 
 @lru_cache(maxsize=64)  # one object per scale, because results are cached per object

@@ -2,7 +2,7 @@
 
 import importlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,9 @@ from gradwalk.registry import Registry
 FAMILIES: Registry[Family] = Registry("activation", BUILT_IN)
 _SPELLINGS = {plain(spelling): family.name for family in BUILT_IN for spelling in (family.name, *family.aliases)}
 _RESERVED = frozenset(_SPELLINGS)
+_BUILT_IN = {family.name: family for family in BUILT_IN}
+_NAME = re.compile(r"([^()]+)(?:\(([^()]*)\))?")
+_LONGEST = 200  # characters of a name
 
 
 def activation(name: str | Activation) -> Activation:
@@ -26,6 +29,40 @@ def activation(name: str | Activation) -> Activation:
     ('leaky_relu(0.2)', 'gelu*100')
     """
     return _named(name, None)
+
+
+def is_built_in(activation: Activation) -> bool:
+    """Return whether this is one of the built-in activations, whatever it is called; scaled ones are not.
+
+    >>> is_built_in(activation("relu")), is_built_in(Activation("relu", np.sin, np.cos))
+    (True, False)
+    """
+    family = _BUILT_IN.get(activation.family)
+    return family is not None and family.member(activation.parameter) == activation
+
+
+def identity(activation: Activation) -> str:
+    """Return what identifies an activation: its name and, unless it is built in, a digest of what it computes.
+
+    >>> identity(activation("relu"))
+    'relu'
+    """
+    innermost = activation
+    while innermost.inner is not None:
+        innermost = innermost.inner
+    return activation.name if is_built_in(innermost) else f"{activation.name} {activation.values_digest()}"
+
+
+def registered() -> tuple[Family, ...]:
+    """Return the families that users registered."""
+    return tuple(FAMILIES[name] for name in FAMILIES.registered)
+
+
+def adopt(families: Iterable[Family]) -> None:
+    """Register families as another process did."""
+    for family in families:
+        FAMILIES.register(family)
+        _SPELLINGS[plain(family.name)] = family.name
 
 
 def names() -> list[str]:
@@ -77,12 +114,14 @@ def register(
     >>> register("bent", lambda a: (np.sqrt(a**2 + 1) - 1) / 2 + a).derivative(np.array([0.0]))
     array([1.])
     """
+    if not isinstance(name, str):
+        raise TypeError(f"register: name must be a text, got name={name!r}")
     if not plain(name) or set("()*") & set(name) or plain(name) in _RESERVED:
         raise ValueError(f"register: name must be new and without parentheses or '*', got name={name!r}")
     for framework, counterpart in (("torch", torch), ("jax", jax), ("keras", keras)):
         if counterpart is not None and not callable(counterpart):
             raise TypeError(f"register: {framework} must be a class or a function, got {framework}={counterpart!r}")
-    new = Activation(name, f, derivative or _complex_step(f), tuple(float(kink) for kink in kinks), family=name)
+    new = Activation(name, f, derivative or _complex_step(f), kinks, family=name)
     _check_derivative(new)
     family = Family(
         name,
@@ -91,8 +130,7 @@ def register(
         jax=_given(name, jax),
         keras=_given(name, keras),
     )
-    FAMILIES.register(family)
-    _SPELLINGS[plain(name)] = name
+    adopt([family])
     return family.member()
 
 
@@ -106,13 +144,15 @@ def _named(name: Any, framework: Framework | None) -> Activation:
         return name
     if not isinstance(name, str):
         raise TypeError(f"activation: must be a name or a gradwalk.Activation, got {name!r}")
+    if len(name) > _LONGEST:
+        raise ValueError(f"activation: a name must have at most {_LONGEST} characters, got {len(name):,}")
     inner, _, scale = name.rpartition("*")
     if inner:
         return _named(inner, framework).scaled(_number(scale, f"activation: the scale in {name!r} must be a number"))
-    match = re.fullmatch(r"\s*([^()]+?)\s*(?:\(([^()]*)\))?\s*", name)
+    match = _NAME.fullmatch(name.strip())
     if match is None:
         raise ValueError(f'activation: must be a name or name(parameter) such as "leaky_relu(0.2)", got {name!r}')
-    family = FAMILIES.find(_SPELLINGS.get(plain(match[1]), match[1]), "activation")
+    family = FAMILIES.find(_SPELLINGS.get(plain(match[1]), match[1].strip()), "activation")
     if match[2]:
         text = match[2].rpartition("=")[2]  # torch prints LeakyReLU(negative_slope=0.2)
         return family.member(_number(text, f"activation: the parameter of {family.name} must be a number"))
@@ -146,6 +186,8 @@ def _complex_step(f: Function) -> Function:
 
 def _check_derivative(new: Activation) -> None:
     points = np.array([a for a in np.linspace(-3.03, 3.07, 41) if all(abs(a - k) > 1e-3 for k in new.kinks)])
+    if not len(points):
+        raise ValueError(f"register: the kinks of {new.name!r} must leave room between them, got {len(new.kinks)}")
     step = 1e-5
     try:
         measured = (np.asarray(new.f(points + step)) - np.asarray(new.f(points - step))) / (2 * step)

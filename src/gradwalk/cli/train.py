@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _OPTIMIZER = "sgd, momentum, nesterov, adam or adamw; parameters in parentheses, as in momentum(0.95)."
 _WEIGHTS = "gaussian or orthogonal, scaled by the gain; torch, xavier, kaiming, plain-orthogonal or lsuv."
-_BETWEEN_COMMAS = re.compile(r",(?![^(]*\))")  # not those inside parentheses
 
 
 def _setting(text: str, default: str, metavar: str) -> Any:
@@ -113,9 +112,25 @@ def _values(name: str, text: str | bool) -> list[Any]:
     if isinstance(text, bool):
         return [text]
     try:
-        return [parse_value(part.strip()) for part in _BETWEEN_COMMAS.split(text)]
+        return [parse_value(part.strip()) for part in _parts(text)]
     except ValueError:  # a list or a string of TOML that does not end, or nothing
         raise ValueError(f"train: {name} must be one value or comma-separated values, got {name}={text!r}") from None
+
+
+def _parts(text: str) -> list[str]:
+    """Return the parts of a text between commas, but not between those inside parentheses.
+
+    >>> _parts("sgd,adam(0.9, 0.99),momentum")
+    ['sgd', 'adam(0.9, 0.99)', 'momentum']
+    """
+    parts, depth = [""], 0
+    for piece in re.split(r"([,()])", text):
+        depth = max(depth + {"(": 1, ")": -1}.get(piece, 0), 0)
+        if piece == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return parts
 
 
 def _command(given: dict[str, Any], options: Options) -> list[str]:

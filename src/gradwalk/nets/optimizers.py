@@ -169,6 +169,7 @@ class AdamW(Adam):
     decoupled = True
 
 
+_LONGEST = 1000  # characters of the text that names an optimizer
 OPTIMIZERS: Registry[type[Optimizer]] = Registry("optimizer", [SGD, Momentum, Nesterov, Adam, AdamW])
 
 
@@ -180,12 +181,12 @@ def parse_optimizer(text: str, where: str = "optimizer") -> Optimizer:
     >>> str(parse_optimizer("momentum(momentum = 0.95)")), str(parse_optimizer("adam(0.9, 0.999)"))
     ('momentum(0.95)', 'adam')
     """
-    match = re.fullmatch(r"\s*([^()]+?)\s*(?:\((.*)\))?\s*", text)
+    match = re.fullmatch(r"([^()]+)(?:\((.*)\))?", text.strip()) if len(text) < _LONGEST else None
     if match is None:
         raise ValueError(
-            f'{where}: write a name or name(parameters) such as "adam(beta2=0.99)", got optimizer={text!r}'
+            f'{where}: write a name or name(parameters) such as "adam(beta2=0.99)", got optimizer={text[:200]!r}'
         )
-    return _built(OPTIMIZERS.find(match[1], where), match[2] or "", where)
+    return _built(OPTIMIZERS.find(match[1].strip(), where), match[2] or "", where)
 
 
 @lru_cache(maxsize=64)

@@ -12,6 +12,7 @@ import ray
 
 from gradwalk.sweep import ray_cluster
 from gradwalk.sweep.engine import EngineOptions, Listener, split_failed
+from gradwalk.sweep.extensions import sent
 from gradwalk.sweep.ray_task import STOP, Began, EpochEnded, Event, Restarted, RunEnded, Stepped, train_stack
 from gradwalk.sweep.stacks import Job
 
@@ -29,6 +30,7 @@ class Driver:
         self._tasks: dict[Any, tuple[Job, int]] = {}
         self._tickets: list[Job] = []  # a task's messages carry its job's index in this list
         self._data: dict[int, Any] = {}  # object references, by the id of the data set
+        self._extensions = sent(ray.put)
         self._messages = ray_cluster.message_queue()
         for job in jobs:
             self._submit(job)
@@ -60,7 +62,7 @@ class Driver:
         resources = ray_cluster.resources(self._options.threads, job.memory, self._options.device)
         task = ray.remote(train_stack).options(**resources, max_retries=0)
         data, ticket = self._data[id(job.data)], len(self._tickets)
-        reference = task.remote(job.entries, data, self._messages, ticket, self._options, self._sign)
+        reference = task.remote(job.entries, data, self._extensions, self._messages, ticket, self._options, self._sign)
         self._tickets.append(job)
         self._tasks[reference] = (job, tries)
 

@@ -13,6 +13,7 @@ from ray.util.queue import Queue
 from gradwalk.data import Dataset
 from gradwalk.sweep.engine import EngineOptions, finish
 from gradwalk.sweep.entry import Ending, Entry
+from gradwalk.sweep.extensions import Extensions
 from gradwalk.train import Epoch, Outcome, Run, Watcher, train
 
 _EVERY = 0.3  # seconds between two messages to the driver, and two looks at the sign
@@ -67,12 +68,20 @@ class Message:
 
 
 def train_stack(
-    entries: tuple[Entry, ...], data: Dataset, messages: Queue, ticket: int, options: EngineOptions, sign: Path
+    entries: tuple[Entry, ...],
+    data: Dataset,
+    extensions: Extensions,
+    messages: Queue,
+    ticket: int,
+    options: EngineOptions,
+    sign: Path,
 ) -> list[Ending]:
     """Train the runs of one stack on this node, and return the endings of those that ended.
 
-    sign: a file of the driver's in the folder of checkpoints, whose content is GO or STOP.
+    extensions: what is registered in the driver. sign: a file of the driver's in the folder of checkpoints, whose
+    content is GO or STOP.
     """
+    extensions.install()
     if not sign.exists():
         raise OSError(
             f"sweep: {sign.parent} is not the driver's folder on {socket.gethostname()}; choose one that all nodes see"

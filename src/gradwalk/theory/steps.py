@@ -68,7 +68,8 @@ def step(
             f"step: the step of {f} depends on the variance of the pre-activations, which is missing; pass q="
         )
     variance = 1.0 if neutral else checks.positive("step", "q", q)
-    gaussian = _closed(n, _ACTIVE[f.name], rate) if f.name in _ACTIVE else _by_quadrature(f, n, variance, rate)
+    closed = _built_in(f)
+    gaussian = _closed(n, _ACTIVE[closed], rate) if closed in _ACTIVE else _by_quadrature(f, n, variance, rate)
     out = n if width_out is None else checks.whole("step", "width_out", width_out)
     return gaussian if weights == "gaussian" else _orthogonal(gaussian, max(n, out))
 
@@ -103,6 +104,11 @@ def _some_active(n: int, share: float) -> Step:
     return Step(drift, within + float(probability @ (means - drift) ** 2))
 
 
+def _built_in(f: Activation) -> str:
+    """Return the family of a built-in activation, "" for one of a user's own, whatever its name."""
+    return f.family if activations.is_built_in(f) else ""
+
+
 def _log_chi2_mean(n: int) -> float:
     return float(special.digamma(n / 2)) + math.log(2)
 
@@ -122,10 +128,11 @@ def _orthogonal(gaussian: Step, n: int) -> Step:
 
 
 def _printed(f: Activation, n: int, weights: Weights, dropout: float) -> Step:
-    if weights != "gaussian" or f.name not in ("linear", "relu") or dropout:
+    closed = _built_in(f)
+    if weights != "gaussian" or closed not in ("linear", "relu") or dropout:
         described = f"{weights} weights" + f" and dropout={dropout:g}" * bool(dropout)
         raise ValueError(f"step: the paper prints no formula for {f} with {described}; use formula='exact'")
-    if f.name == "linear":
+    if closed == "linear":
         return Step(-1 / n, 1 / (2 * n))  # eq. 12 and 14
     return Step(-math.log(2) - 2.4 / (max(n, 6) - 2.4), 5 / (max(n, 6) - 4))  # eq. 16 and 17
 

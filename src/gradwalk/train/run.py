@@ -173,7 +173,8 @@ class Run(BaseModel):
 
     def identity(self, data: Dataset) -> str:
         """Return a digest of everything that determines the result, including the content of the data."""
-        facts = self.model_dump() | {"data": data.digest}
+        activation = activations.identity(activations.activation(self.activation))
+        facts = self.model_dump() | {"data": data.digest, "activation": activation}
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:20]
 
     def stacks_with(self) -> tuple[Any, ...]:
