@@ -8,7 +8,7 @@ from helpers.literal import literal_walks
 from scipy.stats import ks_2samp
 
 import gradwalk as gw
-from gradwalk.blocks import Block, output_width, weight_layers
+from gradwalk.blocks import Block, output_width, scaled, weight_layers
 
 WIDTH, DEPTH, NETWORKS = 12, 8, 600
 
@@ -75,6 +75,26 @@ def test_a_chain_is_the_repetition_of_one_dense_layer():
     blocks = gw.simulate(gw.chain(gw.dense("tanh", gain=1.1)), 40, 60, walks=1500, rng=1)
     chain = gw.simulate("tanh", 40, 60, gain=1.1, walks=1500, rng=2)
     assert ks_2samp(blocks.final, chain.final).pvalue > 0.01
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+@pytest.mark.parametrize(("activation", "dropout"), [("relu", 0.0), ("relu", 0.5), ("tanh", 0.5), ("hard_tanh", 0.0)])
+def test_layers_that_nothing_passes_are_drawn_again_as_in_a_chain(activation, dropout, weights):
+    layer = gw.dense(activation, gain=1.3, dropout=dropout)
+    chain = gw.simulate(layer, 3, 10, walks=1500, rng=1, weights=weights)
+    blocks = gw.simulate(gw.chain(layer, layer), 3, 5, walks=1500, rng=2, weights=weights)
+    assert chain.resampled > 0
+    assert blocks.resampled > 0
+    assert ks_2samp(chain.final, blocks.final).pvalue > 0.01
+
+
+def test_two_units_pass_where_a_norm_follows():
+    """A single active unit only changes the length of the signal, which the norm removes: the gradient is 0."""
+    block = gw.chain(gw.norm("rms"), gw.dense("relu", gain=1.4))
+    literal = literal_walks(block, 8, 6, 2000, seed=1)
+    walks = gw.simulate(block, 8, 6, walks=2000, rng=1)
+    assert walks.resampled > 0
+    assert ks_2samp(walks.final, literal[literal > -25]).pvalue > 0.01
 
 
 @pytest.mark.parametrize(
@@ -148,7 +168,12 @@ def test_weight_layers_come_in_the_order_of_the_forward_pass():
         (lambda: gw.simulate(gw.dense(width=5), 10, 5), "must return as many units as it reads"),
         (lambda: gw.simulate(gw.residual(gw.dense(width=5)), 10, 5), "residual: the branch must return as many units"),
         (lambda: gw.simulate(gw.norm(groups=3), 10, 5), "norm: groups must divide the number of units"),
-        (lambda: gw.simulate(gw.chain(gw.dense("relu")), 1, 50, walks=50, rng=0), "dies out in some block"),
+        (lambda: gw.simulate(gw.chain(gw.norm(), gw.dense("relu")), 1, 5, walks=5, rng=0), "nothing passes some block"),
+        (lambda: gw.gain(gw.residual(gw.dense("relu")), 10, 5), "gradwalk.branch_scale returns the scale"),
+        (lambda: gw.solve_gain(gw.chain(gw.norm(), gw.dense("relu")), 10, 5), "weight layers and no norms"),
+        (lambda: gw.solve_gain(gw.dropout(0.1), 10, 5), "a block must have weight layers"),
+        (lambda: gw.gain(gw.dense("relu"), 10, 5, dropout=0.1), "have their own dropout, got dropout=0.1"),
+        (lambda: gw.gain(gw.dense("relu"), 10, 5, formula="paper"), "the paper prints no formula for blocks"),
         (lambda: gw.branch_scale("relu", 10, 0), "branch_scale: blocks must be at least 1"),
         (lambda: gw.branch_scale("relu", 10, 5, drift=0), "branch_scale: drift must be positive"),
     ],
@@ -156,6 +181,31 @@ def test_weight_layers_come_in_the_order_of_the_forward_pass():
 def test_bad_input_is_one_sentence(make, message):
     with pytest.raises((TypeError, ValueError), match=message):
         make()
+
+
+# The gain of a block.
+
+
+def test_the_gain_of_a_neutral_block_is_exact():
+    block = gw.chain(gw.dense("relu", gain=2.0, width=24), gw.dense("leaky_relu(0.2)", dropout=0.3, width=12))
+    estimate = gw.solve_gain(block, 12, 10)
+    walks = gw.simulate(scaled(block, estimate.value), 12, 10, walks=2000, rng=9)
+    assert estimate.standard_error == 0
+    assert abs(walks.mean) < 4 * walks.standard_error
+    assert walks.spread == pytest.approx(estimate.spread, rel=4 / math.sqrt(2 * 2000))
+
+
+def test_the_gain_of_a_block_is_one_factor_on_all_its_gains():
+    block = gw.chain(gw.dense("tanh", gain=0.5, width=24), gw.dense("elu", width=12), gw.dropout(0.1))
+    estimate = gw.solve_gain(block, 12, 8, walks=600)
+    walks = gw.simulate(scaled(block, estimate.value), 12, 8, walks=1000, rng=9)
+    assert abs(walks.mean) < 4 * math.hypot(walks.standard_error, 16 * estimate.standard_error / estimate.value)
+    assert gw.gain(gw.dense("tanh", gain=2.0), 20, 5) * 2 == pytest.approx(gw.gain("tanh", 20, 5), rel=1e-6)
+
+
+def test_a_block_of_which_networks_drift_apart_is_reported():
+    with pytest.warns(gw.UnsteadyWarning, match="is unsteady: the final log-norm has a spread of"):
+        gw.gain(gw.chain(gw.dense("gelu")), 10, 15)
 
 
 # The scale of branches.

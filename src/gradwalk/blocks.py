@@ -8,7 +8,7 @@ layer of a branch, which reads the stream itself, is `dense("linear")`:
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from gradwalk import activations, checks
@@ -103,7 +103,9 @@ def dense(
 def norm(kind: NormKind = "layer", *, groups: int = 1) -> Norm:
     """Return a norm without parameters, over all units, or over each of `groups` groups of neighbouring units.
 
-    "layer" subtracts the mean and divides by the standard deviation; "rms" divides by the root mean square.
+    "layer" subtracts the mean and divides by the standard deviation; "rms" divides by the root mean square. There is no
+    "batch": batch norm ties the examples of a batch together, so that the gradient of one example passes through all of
+    them, and walks of single vectors do not have its law. In real models it is measured only (`gradwalk.torch.probe`).
     """
     checks.one_of("norm", "kind", kind, ("layer", "rms"))
     return Norm(kind, checks.whole("norm", "groups", groups))
@@ -143,9 +145,25 @@ def weight_layers(block: Block) -> Iterator[Dense]:
         yield from weight_layers(block.branch)
 
 
-def has_residual(block: Block) -> bool:
-    """Return whether a residual sum is part of the block."""
-    return isinstance(block, Residual) or (isinstance(block, Chain) and any(map(has_residual, block.parts)))
+def contains(block: Block, kind: type[Dense | Norm | Dropout | Residual]) -> bool:
+    """Return whether a part of this kind is in the block, those in branches included.
+
+    >>> contains(chain(norm("rms"), dense("relu")), Norm), contains(dense("relu"), Residual)
+    (True, False)
+    """
+    inner = block.parts if isinstance(block, Chain) else block.branch.parts if isinstance(block, Residual) else ()
+    return isinstance(block, kind) or any(contains(part, kind) for part in inner)
+
+
+def scaled(block: Block, factor: float) -> Block:
+    """Return the block with the gains of all its weight layers multiplied by a factor."""
+    if isinstance(block, Dense):
+        return replace(block, gain=block.gain * factor)
+    if isinstance(block, Chain):
+        return Chain(tuple(scaled(part, factor) for part in block.parts))
+    if isinstance(block, Residual):
+        return replace(block, branch=Chain(tuple(scaled(part, factor) for part in block.branch.parts)))
+    return block
 
 
 def output_width(block: Block, width: int) -> int:

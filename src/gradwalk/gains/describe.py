@@ -9,9 +9,9 @@ import numpy as np
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation
-from gradwalk.blocks import Dense, dense
+from gradwalk.blocks import Block, Dense, dense
 from gradwalk.checks import Formula, Weights
-from gradwalk.gains.reach import UnsteadyWarning, unsteady_message
+from gradwalk.gains.reach import SERVICEABLE, UnsteadyWarning, unsteady_message
 from gradwalk.gains.solve import GainEstimate, neutral_gain, solve_gain
 from gradwalk.theory import Kind, Step, kind, step
 
@@ -53,7 +53,7 @@ class GainDescription:
 
 
 def gain(
-    activation: str | Activation,
+    activation: str | Activation | Block,
     width: int | Sequence[int],
     depth: int | None = None,
     *,
@@ -70,7 +70,8 @@ def gain(
     log-norms of single networks spread too far at any gain (gelu, silu and mish in deep networks).
 
     Args:
-        activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`.
+        activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`; or a block without residual sums
+            and norms (see `solve_gain`), for which the result is the one factor on all its gains.
         width: units per layer (N), or all depth + 1 widths, input first; then the result is one gain for all layers.
         depth: the number of weight layers (D).
         weights: "gaussian", or "orthogonal" for Haar orthogonal matrices.
@@ -81,6 +82,14 @@ def gain(
     >>> gain("relu", 100), gain("relu", 100, formula="paper")
     (1.43230..., 1.43170...)
     """
+    if isinstance(activation, Block):
+        if formula != "exact":
+            raise ValueError(f"gain: the paper prints no formula for blocks; use formula='exact', got {activation}")
+        estimate = solve_gain(activation, width, depth, weights=weights, seed=seed, dropout=dropout)
+        if estimate.kind == "unsteady" and estimate.spread > SERVICEABLE:
+            message = f"gain: {activation} is unsteady: the final log-norm has a spread of {estimate.spread:.1f}"
+            warnings.warn(message, UnsteadyWarning, stacklevel=2)
+        return estimate.value
     description = describe_gain(activation, width, depth, weights=weights, formula=formula, seed=seed, dropout=dropout)
     if description.warning is not None:
         warnings.warn(description.warning, UnsteadyWarning, stacklevel=2)

@@ -6,7 +6,7 @@ The same random numbers at every trial gain make the mean log-norm a smooth func
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
@@ -15,7 +15,7 @@ from scipy import optimize
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation
-from gradwalk.blocks import Dense, dense
+from gradwalk.blocks import Block, Dense, Dropout, Norm, Residual, contains, dense, output_width, scaled, weight_layers
 from gradwalk.checks import Formula, Weights
 from gradwalk.simulation import Walks, simulate
 from gradwalk.theory import Kind, chi, kind, step
@@ -43,7 +43,7 @@ class GainEstimate:
 
 
 def solve_gain(
-    activation: str | Activation,
+    activation: str | Activation | Block,
     width: int | Sequence[int],
     depth: int | None = None,
     *,
@@ -60,9 +60,10 @@ def solve_gain(
     all layers at which the whole walk is unbiased. Results are cached: a second call takes microseconds.
 
     Args:
-        activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`.
+        activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`; or a block of weight layers and
+            dropout, which is repeated. For a block the result is the one factor on all its gains.
         width: units per layer, or all depth + 1 widths, input first.
-        depth: the number of weight layers; may be omitted if all widths are given.
+        depth: the number of weight layers, or of blocks; may be omitted if all widths are given.
         weights: "gaussian", or "orthogonal" for Haar orthogonal matrices.
         walks: the number of sampled walks, at least 8; by default 100 to 2000, fewer for larger networks.
         seed: of the sampled walks.
@@ -72,51 +73,92 @@ def solve_gain(
     >>> solve_gain("relu", width=100, depth=200)
     GainEstimate(value=1.43230..., standard_error=0.0, spread=1.61152..., kind='neutral', walks=0)
     """
-    f = activations.activation(activation)
+    network = _network(activation, checks.rate("solve_gain", "dropout", dropout))
     layers = checks.widths("solve_gain", width, depth)
     checks.one_of("solve_gain", "weights", weights, checks.WEIGHTS)
     number = checks.whole("solve_gain", "seed", seed, least=0, most=2**63)
     default = max(100, min(2000, int(_UNITS / sum(layers))))
     count = default if walks is None else checks.whole("solve_gain", "walks", walks, least=8)
-    layer = dense(f, dropout=checks.rate("solve_gain", "dropout", dropout))
-    if kind(f) == "neutral" and not sampled:
-        return neutral_gain(layer, layers, weights)
-    return _solve(layer, layers, weights, count, number)
+    if _kind(network) == "neutral" and not contains(network, Dropout) and not sampled:
+        return neutral_gain(network, layers, weights)
+    return _solve(network, layers, weights, count, number)
+
+
+def _network(activation: str | Activation | Block, dropout: float) -> Block:
+    """Return the block that is repeated: a weight layer, or the block given if a factor on its gains has an effect."""
+    if not isinstance(activation, Block):
+        return dense(activations.activation(activation), dropout=dropout)
+    if contains(activation, Residual):
+        raise ValueError(
+            "solve_gain: no gain makes the walk through residual sums unbiased; gradwalk.branch_scale returns the "
+            f"scale of the branches for a given drift, got {activation}"
+        )
+    if contains(activation, Norm) or not contains(activation, Dense):
+        raise ValueError(
+            "solve_gain: a block must have weight layers and no norms, which cancel the gains of the layers before "
+            f"them, got {activation}"
+        )
+    if dropout:
+        raise ValueError(f"solve_gain: the weight layers of a block have their own dropout, got dropout={dropout:g}")
+    return activation
+
+
+def _kind(network: Block) -> Kind:
+    """Return the kind of the least steady activation."""
+    order: tuple[Kind, ...] = ("neutral", "steady", "unsteady")
+    return max((kind(layer.activation) for layer in weight_layers(network)), key=order.index)
 
 
 @lru_cache(maxsize=1024)
-def neutral_gain(layer: Dense, layers: tuple[int, ...], weights: Weights, formula: Formula = "exact") -> GainEstimate:
-    """Return the one gain of all layers: g = exp(-<ln z> / 2), eq. 10, with the mean of <ln z> over the layers."""
-    pairs = Counter(pairwise(layers))
-    steps = {
-        (n, out): step(layer.activation, n, weights=weights, formula=formula, width_out=out, dropout=layer.dropout)
-        for n, out in pairs
-    }
-    depth = len(layers) - 1
-    drift = math.fsum(count * steps[pair].drift for pair, count in pairs.items())
-    variance = math.fsum(count * steps[pair].variance for pair, count in pairs.items())
-    return GainEstimate(math.exp(-drift / depth / 2), 0.0, math.sqrt(variance) / 2, "neutral", 0)
+def neutral_gain(network: Block, layers: tuple[int, ...], weights: Weights, formula: Formula = "exact") -> GainEstimate:
+    """Return the one factor on all gains: exp(-<ln z> / 2), eq. 10, with the mean of <ln z> over the weight layers."""
+    counts = _fans(network, layers)
+    drift = variance = 0.0
+    for (layer, n, out), count in counts.items():
+        s = step(layer.activation, n, weights=weights, formula=formula, width_out=out, dropout=layer.dropout)
+        drift += count * (s.drift + 2 * math.log(layer.gain))
+        variance += count * s.variance
+    return GainEstimate(math.exp(-drift / counts.total() / 2), 0.0, math.sqrt(variance) / 2, "neutral", 0)
+
+
+def _fans(network: Block, layers: tuple[int, ...]) -> Counter[tuple[Dense, int, int]]:
+    """Return how often each weight layer occurs, with the number of its inputs and outputs."""
+    if isinstance(network, Dense) and network.width is None:
+        return Counter((network, n, out) for n, out in pairwise(layers))
+    counts: Counter[tuple[Dense, int, int]] = Counter()
+    n = layers[0]
+    for layer in weight_layers(network):
+        out = output_width(layer, n)
+        counts[layer, n, out] += len(layers) - 1
+        n = out
+    return counts
 
 
 @lru_cache(maxsize=1024)
-def _solve(layer: Dense, layers: tuple[int, ...], weights: Weights, count: int, seed: int) -> GainEstimate:
+def _solve(network: Block, layers: tuple[int, ...], weights: Weights, count: int, seed: int) -> GainEstimate:
     """Return the root of the mean log-norm: found with a fifth of the walks, then one Newton step with all of them."""
-    depth, f = len(layers) - 1, layer.activation
+    parts = list(weight_layers(network))
+    depth = (len(layers) - 1) * len(parts)
 
     def sample(log_gain: float, walks: int) -> Walks:
-        chain = replace(layer, gain=math.exp(log_gain))
-        return simulate(chain, layers, walks=walks, rng=seed, weights=weights, every=depth)
+        block = scaled(network, math.exp(log_gain))
+        return simulate(block, layers, walks=walks, rng=seed, weights=weights, every=depth)
 
     def rough(log_gain: float) -> float:
         return _controlled_mean(sample(log_gain, max(count // 5, 8)))[0]
 
-    low, high = _bracket(rough, -0.5 * math.log(chi(f, 1.0) / (1 - layer.dropout)), f)
+    low, high = _bracket(rough, float(np.mean([_limit(layer) for layer in parts])), network)
     root = float(optimize.brentq(rough, low, high, xtol=0.02 / depth))
     slope = (rough(root + 0.2 / depth) - rough(root - 0.2 / depth)) * depth / 0.4
     walks = sample(root, count)
     mean, error = _controlled_mean(walks)
     value = math.exp(root - mean / slope)
-    return GainEstimate(value, value * error / abs(slope), walks.spread, kind(f), count)
+    return GainEstimate(value, value * error / abs(slope), walks.spread, _kind(network), count)
+
+
+def _limit(layer: Dense) -> float:
+    """Return ln of the factor on a layer's gain at which |delta|^2 keeps its size in the limit of infinite width."""
+    return -0.5 * math.log(chi(layer.activation, 1.0, layer.gain) / (1 - layer.dropout))
 
 
 def _controlled_mean(walks: Walks) -> tuple[float, float]:
@@ -128,7 +170,7 @@ def _controlled_mean(walks: Walks) -> tuple[float, float]:
     return float(rest.mean()), float(rest.std(ddof=3)) / math.sqrt(len(rest))
 
 
-def _bracket(mean: Callable[[float], float], start: float, f: Activation) -> tuple[float, float]:
+def _bracket(mean: Callable[[float], float], start: float, network: Block) -> tuple[float, float]:
     """Return two log-gains between which the mean log-norm changes its sign, searching outwards from `start`."""
     at_start, near, reach = mean(start), start, 0.05
     while reach < 4.0:
@@ -137,7 +179,8 @@ def _bracket(mean: Callable[[float], float], start: float, f: Activation) -> tup
             return min(near, other), max(near, other)
         near, reach = other, 2 * reach
     low, high = sorted((math.exp(start), math.exp(near)))
+    name = network.activation if isinstance(network, Dense) else network
     raise ValueError(
-        f"solve_gain: no gain between {low:.3g} and {high:.3g} makes the walk of {f} unbiased; try wider layers or a "
-        "smaller depth"
+        f"solve_gain: no gain between {low:.3g} and {high:.3g} makes the walk of {name} unbiased; try wider layers or "
+        "a smaller depth"
     )

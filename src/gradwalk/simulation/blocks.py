@@ -1,79 +1,77 @@
 """The exact sampler for blocks: the joint law of the forward and backward pass, with vectors in the place of matrices.
 
-A weight matrix W that mapped h to a = g W h takes a gradient u back as
-    W^T u = h (a . u) / (g |h|^2) + (I - h h^T / |h|^2) xi |u| / sqrt(N),   xi standard normal,
-exact in law given all that the forward pass reveals of W; Haar matrices likewise, see `haar`. Norms, dropout and
-residual sums are deterministic given the signal and the masks, and their transposed Jacobians are applied as they are.
-The cost is O(width) per weight layer.
+The cost is O(width) per weight layer. See `operations` for what blocks are made of.
 """
 
-import math
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import replace
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from gradwalk.activations import Array
-from gradwalk.blocks import Block, Chain, Dense, Dropout, Norm, Residual, output_width
+from gradwalk.blocks import Block, Chain, Dense, Residual, output_width
 from gradwalk.checks import Weights
-from gradwalk.simulation import haar
 from gradwalk.simulation.arena import Arena
-from gradwalk.simulation.normals import Normals, column, dot, gaussian_image
-from gradwalk.simulation.signal import Signal, dropped, respond
-
-Tape = Any  # what the forward pass of a part keeps for its own backward pass; nothing else looks into it
-
-
-class Vector(NamedTuple):
-    """One vector per walk, exp(log_scale) * values; log_scale is -inf where the vector is zero."""
-
-    values: Array
-    log_scale: Array
-
-    @property
-    def log_length(self) -> Array:
-        """ln of the length of each vector."""
-        return np.asarray(self.log_scale + 0.5 * np.log(dot(self.values, self.values)))
-
-
-class DenseTape(NamedTuple):
-    """What a weight layer keeps: the unit vector along h, the image of h, and the slope with the dropout mask."""
-
-    direction: Array
-    image: Array
-    slope: Array
-    log_slope: Array
-
-
-class NormTape(NamedTuple):
-    """What a norm keeps: its output by groups, and ln of what it divided by, per walk and group."""
-
-    output: Array
-    log_divisor: Array
+from gradwalk.simulation.normals import Normals, dot
+from gradwalk.simulation.operations import (
+    Drop,
+    Measure,
+    Multiply,
+    Normalise,
+    Operation,
+    Respond,
+    Slope,
+    Start,
+    Tape,
+    Vector,
+    back,
+    operations,
+    run,
+)
+from gradwalk.simulation.signal import ATTEMPTS, Signal
 
 
 class BlockLayer(NamedTuple):
-    """One block of the networks: the scale of the stream that enters it, the stream that leaves it, and its tape."""
+    """The stream between two blocks, up to the first weight matrix of the upper one, and how it was reached.
+
+    log_scale: of the stream. output: what that matrix reads. body: the tapes of the lower block from its first matrix
+    on, empty for layer 0. entry: those of the upper block before its first matrix.
+    """
 
     log_scale: Array
     output: Signal
-    tape: Tape
-    resampled: int = 0
+    body: list[Tape]
+    entry: list[Tape]
+    resampled: int
+
+
+class BlockGradient(NamedTuple):
+    """The gradient with respect to the stream, and the tapes of the block below it from its first matrix on."""
+
+    vector: Vector
+    body: list[Tape]
 
 
 class BlockSampler:
     """Draws networks of one repeated block without their matrices. Subclass with `of(block)`; see `Sampler`.
 
-    Layer d is the stream between block d and block d + 1, and keeps what the backward pass through block d + 1 needs.
+    Outside residual sums, where nothing may replace a signal that dies, the operations from one weight matrix to the
+    next are drawn again in the walks in which nothing passes the activation that they lead to, as in a chain. A norm
+    removes the change of its input's length, so that two units must pass where one follows the matrix that reads them.
     """
 
     block: ClassVar[Block]
 
     def __init__(self, network: Block, weights: Weights, arena: Arena, seed: np.random.SeedSequence) -> None:
         forward, backward = seed.spawn(2)
-        self.arena, self.orthogonal = arena, weights == "orthogonal"
+        self.arena = arena
         self.luck: Array | float = 0.0
         self._forward, self._backward = Normals(forward), Normals(backward)
+        sequence = _before_norms(operations(network, weights == "orthogonal"))
+        first = next((index for index, each in enumerate(sequence) if isinstance(each, Multiply)), 0)
+        self._entry: tuple[Operation, ...] = (Measure(), *sequence[:first])
+        self._body = sequence[first:]
 
     @staticmethod
     def of(block: Block) -> "type[BlockSampler]":
@@ -90,93 +88,52 @@ class BlockSampler:
         return self._forward.mark()
 
     def first(self, walks: int, width: int) -> BlockLayer:
-        """Return layer 0: a stream of independent components with unit variance, and the first block applied to it."""
-        return self._layer(Vector(self._forward.draw(walks, width), np.zeros(walks)))
+        """Return layer 0: a stream of independent components with unit variance."""
+        nothing = Vector(np.zeros((walks, width), np.float32), np.zeros(walks))
+        output, (_, *entry), resampled = self._draw((Start(), *self._entry), nothing)
+        return BlockLayer(entry[0], _signal(output), [], entry, resampled)
 
     def forward(self, below: Signal, width: int, gain: float) -> BlockLayer:
-        """Return the layer above, whose stream is `below`, with the next block applied to it."""
-        return self._layer(_vector(below))
+        """Return the layer above the block whose first weight matrix reads `below`."""
+        output, tapes, resampled = self._draw((*self._body, *self._entry), _vector(below))
+        body, entry = tapes[: len(self._body)], tapes[len(self._body) :]
+        return BlockLayer(entry[0], _signal(output), body, entry, resampled)
 
-    def top(self, below: Signal, width: int, gain: float) -> tuple[Array, Vector]:
+    def top(self, below: Signal, width: int, gain: float) -> tuple[Array, BlockGradient]:
         """Return ln of the scale of the stream that leaves the last block, and a random gradient there."""
-        values = self._backward.draw(*below.h.shape)
-        return _log_rms(_vector(below)), Vector(values, -0.5 * np.log(dot(values, values)))
+        stream, body, _ = self._draw(self._body, _vector(below))
+        values = self._backward.draw(*stream.values.shape)
+        return stream.log_rms, BlockGradient(Vector(values, -0.5 * np.log(dot(values, values))), body)
 
-    def backward(self, gradient: Vector, layer: BlockLayer) -> tuple[Vector, Array]:
+    def backward(self, gradient: BlockGradient, layer: BlockLayer) -> tuple[BlockGradient, Array]:
         """Return the gradient one block down, with unit length, and ln of the factor by which its length grew."""
-        below = self._back(self.block, gradient, layer.tape)
+        at_matrix = back(self._body, gradient.vector, gradient.body, self._backward)
+        below = back(self._entry, at_matrix, layer.entry, self._backward)
         growth = below.log_length
         if not np.isfinite(growth).all():
-            raise ValueError("simulate: nothing passes some block in either direction; widen the layers or add a skip")
-        return Vector(below.values, below.log_scale - growth), growth
+            raise ValueError("simulate: nothing passes some block on the way back; widen the layers or add a skip")
+        return BlockGradient(Vector(below.values, below.log_scale - growth), layer.body), growth
 
-    def _layer(self, stream: Vector) -> BlockLayer:
-        output, tape = self._apply(self.block, stream)
-        if not np.isfinite(output.log_length).all():
-            raise ValueError("simulate: the signal of a network dies out in some block; widen the layers or add a skip")
-        return BlockLayer(_log_rms(stream), Signal(output.values, output.log_length), tape)
+    def _draw(self, sequence: tuple[Operation, ...], signal: Vector) -> tuple[Vector, list[Tape], int]:
+        """Return the output of operations, their tapes, and how often parts of them were drawn again."""
+        tapes: list[Tape] = []
+        resampled = 0
+        for stage in _stages(sequence):
+            signal, kept, again = self._draw_stage(stage, signal)
+            tapes, resampled = tapes + kept, resampled + again
+        return signal, tapes, resampled
 
-    def _apply(self, block: Block, signal: Vector) -> tuple[Vector, Tape]:
-        """Return the output of a block and its tape."""
-        if isinstance(block, Dense):
-            return self._dense(block, signal)
-        if isinstance(block, Norm):
-            return _norm(block, signal)
-        if isinstance(block, Dropout):
-            mask = self._forward.mask(signal.values.shape, block.rate)
-            return Vector(signal.values * mask, signal.log_scale), mask
-        if isinstance(block, Residual):
-            branch, tapes = self._apply(block.branch, signal)
-            return _sum(block.skip, signal, block.scale, branch), tapes
-        tapes = []
-        for part in block.parts:
-            signal, tape = self._apply(part, signal)
-            tapes.append(tape)
-        return signal, tapes
-
-    def _back(self, block: Block, gradient: Vector, tape: Tape) -> Vector:
-        """Return the gradient with respect to the input of a block, given that with respect to its output."""
-        if isinstance(block, Dense):
-            return self._dense_back(block, gradient, tape)
-        if isinstance(block, Norm):
-            return _norm_back(block, gradient, tape)
-        if isinstance(block, Dropout):
-            return Vector(gradient.values * tape, gradient.log_scale)
-        if isinstance(block, Residual):
-            return _sum(block.skip, gradient, block.scale, self._back(block.branch, gradient, tape))
-        for part, kept in zip(reversed(block.parts), reversed(tape), strict=True):
-            gradient = self._back(part, gradient, kept)
-        return gradient
-
-    def _dense(self, part: Dense, signal: Vector) -> tuple[Vector, DenseTape]:
-        """Return g W dropout(f(a)); where that is zero, nothing of W is revealed."""
-        response = respond(part.activation, signal.values, signal.log_scale)
-        if part.dropout:
-            response = dropped(response, self._forward.mask(signal.values.shape, part.dropout))
-        (h, log_norm), slope, log_slope = response
-        squared = dot(h, h)
-        direction = h * column(np.where(squared > 0, squared, 1.0) ** -0.5)
-        width_in = h.shape[1]
-        draw = haar.image if self.orthogonal else gaussian_image
-        image = draw(self._forward, len(h), part.width or width_in, width_in)
-        log_scale = math.log(part.gain) + log_norm - 0.5 * math.log(width_in)
-        return Vector(image, log_scale), DenseTape(direction, image, slope, log_slope)
-
-    def _dense_back(self, part: Dense, gradient: Vector, tape: DenseTape) -> Vector:
-        """Return f'(a) * g W^T u."""
-        width_in, length = tape.direction.shape[1], np.sqrt(dot(gradient.values, gradient.values))
-        overlap = dot(tape.image, gradient.values) / np.where(length > 0, length, 1.0)
-        delta = self._backward.draw(len(length), width_in)
-        if self.orthogonal:
-            width_out = tape.image.shape[1]
-            log_factor = haar.transposed(self._backward, delta, overlap, tape.direction, width_out)
-        else:
-            known = (tape.direction != 0).any(axis=1)  # h = 0 reveals nothing: W^T u is an independent vector
-            delta += tape.direction * column(np.where(known, overlap - dot(tape.direction, delta), 0.0))
-            log_factor = -0.5 * math.log(width_in)
-        delta *= tape.slope
-        log_scale = gradient.log_scale + np.log(length) + log_factor + math.log(part.gain) + tape.log_slope
-        return Vector(delta, log_scale)
+    def _draw_stage(self, stage: tuple[Operation, ...], signal: Vector) -> tuple[Vector, list[Tape], int]:
+        output, tapes = run(stage, signal, self._forward)
+        resampled = 0
+        for _ in range(ATTEMPTS):
+            rows = np.flatnonzero(~_passes(output, tapes))
+            if rows.size == 0:
+                return output, tapes, resampled
+            again = run(stage, Vector(signal.values[rows], signal.log_scale[rows]), self._forward)
+            _replace((output, tapes), rows, again)
+            resampled += rows.size
+        raise ValueError("simulate: nothing passes some block; widen the layers or add a skip")
 
 
 def tape_bytes(block: Block, width: int) -> int:
@@ -194,42 +151,41 @@ def tape_bytes(block: Block, width: int) -> int:
     return total
 
 
-def _norm(part: Norm, signal: Vector) -> tuple[Vector, NormTape]:
-    walks, width = signal.values.shape
-    grouped = signal.values.reshape(walks, part.groups, -1)
-    if part.kind == "layer":
-        grouped = grouped - grouped.mean(axis=2, keepdims=True)
-    rms = np.sqrt(np.vecdot(grouped, grouped) / grouped.shape[2])
-    output = grouped / rms[..., None]
-    log_divisor = np.log(rms.astype(np.float64)) + signal.log_scale[:, None]
-    return Vector(output.reshape(walks, width), np.zeros(walks)), NormTape(output, log_divisor)
+def _stages(sequence: tuple[Operation, ...]) -> list[tuple[Operation, ...]]:
+    """Return operations cut before each weight matrix."""
+    edges = [index for index, each in enumerate(sequence) if index == 0 or isinstance(each, Multiply)]
+    return [sequence[start:end] for start, end in zip(edges, [*edges[1:], len(sequence)], strict=True)]
 
 
-def _norm_back(part: Norm, gradient: Vector, tape: NormTape) -> Vector:
-    """Return (u - mean(u) - y (y . u) / n) / divisor in each group of n units; an RMS norm keeps the mean."""
-    u = gradient.values.reshape(tape.output.shape)
-    u = u - tape.output * (np.vecdot(u, tape.output) / tape.output.shape[2])[..., None]
-    if part.kind == "layer":
-        u = u - u.mean(axis=2, keepdims=True)
-    least = tape.log_divisor.min(axis=1)
-    u = u * np.exp(least[:, None] - tape.log_divisor)[..., None].astype(u.dtype)
-    return Vector(u.reshape(gradient.values.shape), gradient.log_scale - least)
+def _passes(output: Vector, tapes: list[Tape]) -> Array:
+    """Return in which walks the signal is not zero, nor the slope of the activation that it has just passed."""
+    slope = tapes[-1].log_slope if isinstance(tapes[-1], Slope) else 0.0
+    return np.isfinite(output.log_length + slope)
 
 
-def _sum(first: float, one: Vector, second: float, other: Vector) -> Vector:
-    """Return first * one + second * other, its components brought to order 1."""
-    logs = np.stack([one.log_scale + math.log(first), other.log_scale + math.log(second)])
-    largest = logs.max(axis=0)
-    shares = np.exp(logs - np.where(np.isfinite(largest), largest, 0.0))
-    values = one.values * column(shares[0]) + other.values * column(shares[1])
-    rms = np.sqrt(dot(values, values) / values.shape[1])
-    values *= column(1 / np.where(rms > 0, rms, 1.0))
-    return Vector(values, largest + np.log(rms))
+def _before_norms(sequence: tuple[Operation, ...]) -> tuple[Operation, ...]:
+    """Return operations that repeat, with activations that two units must pass where a norm follows their matrix."""
+    result = list(sequence)
+    for index, each in enumerate(sequence):
+        after = [*sequence[index + 2 :], *sequence[:index]]  # the matrix is next to the activation
+        following = next((other for other in after if not isinstance(other, Drop)), None)
+        if isinstance(each, Respond) and isinstance(following, Normalise):
+            result[index] = replace(each, least=2)
+    return tuple(result)
+
+
+def _replace(kept: Tape, rows: Array, again: Tape) -> None:
+    """Replace these rows of all arrays in nested tuples and lists."""
+    if isinstance(kept, np.ndarray):
+        kept[rows] = again
+        return
+    for old, new in zip(kept, again, strict=True):
+        _replace(old, rows, new)
+
+
+def _signal(vector: Vector) -> Signal:
+    return Signal(vector.values, vector.log_length)
 
 
 def _vector(signal: Signal) -> Vector:
     return Vector(signal.h, signal.log_norm - 0.5 * np.log(dot(signal.h, signal.h)))
-
-
-def _log_rms(vector: Vector) -> Array:
-    return np.asarray(vector.log_length - 0.5 * math.log(vector.values.shape[1]))

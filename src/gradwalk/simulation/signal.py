@@ -10,7 +10,7 @@ from gradwalk.activations import Activation, Array, Indices
 
 # Between these scales f is evaluated as it is, in single precision. Outside them it must be homogeneous.
 _LOG_SCALES = (-25.0, 25.0)
-_ATTEMPTS = 2000
+ATTEMPTS = 2000
 _FAINT = 1e-6  # squared norm of f'(a) below which single precision is not enough
 
 
@@ -91,7 +91,7 @@ def active(
     while not (finite := np.isfinite(response.signal.log_norm + response.log_slope)).all():
         rows = np.flatnonzero(~finite)
         resampled, attempts = resampled + rows.size, attempts + 1
-        if attempts > _ATTEMPTS:
+        if attempts > ATTEMPTS:
             raise ValueError(
                 f"simulate: {activation} passes no signal or no gradient here: a layer was inactive in {attempts} draws"
             )
