@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from gradwalk.activations import Array
+from gradwalk.activations import Array, Indices
 from gradwalk.blocks import Block, Chain, Dense, Residual, output_width
 from gradwalk.checks import Weights
 from gradwalk.simulation.arena import Arena
@@ -127,7 +127,7 @@ class BlockSampler:
         output, tapes = run(stage, signal, self._forward)
         resampled = 0
         for _ in range(ATTEMPTS):
-            rows = np.flatnonzero(~_passes(output, tapes))
+            rows = _inactive(output, tapes)
             if rows.size == 0:
                 return output, tapes, resampled
             again = run(stage, Vector(signal.values[rows], signal.log_scale[rows]), self._forward)
@@ -157,10 +157,10 @@ def _stages(sequence: tuple[Operation, ...]) -> list[tuple[Operation, ...]]:
     return [sequence[start:end] for start, end in zip(edges, [*edges[1:], len(sequence)], strict=True)]
 
 
-def _passes(output: Vector, tapes: list[Tape]) -> Array:
-    """Return in which walks the signal is not zero, nor the slope of the activation that it has just passed."""
+def _inactive(output: Vector, tapes: list[Tape]) -> Indices:
+    """Return in which walks the signal is zero, or the slope of the activation that it has just passed."""
     slope = tapes[-1].log_slope if isinstance(tapes[-1], Slope) else 0.0
-    return np.isfinite(output.log_length + slope)
+    return np.flatnonzero(~np.isfinite(output.log_length + slope))
 
 
 def _before_norms(sequence: tuple[Operation, ...]) -> tuple[Operation, ...]:
@@ -174,7 +174,7 @@ def _before_norms(sequence: tuple[Operation, ...]) -> tuple[Operation, ...]:
     return tuple(result)
 
 
-def _replace(kept: Tape, rows: Array, again: Tape) -> None:
+def _replace(kept: Tape, rows: Indices, again: Tape) -> None:
     """Replace these rows of all arrays in nested tuples and lists."""
     if isinstance(kept, np.ndarray):
         kept[rows] = again
