@@ -10,10 +10,12 @@ from helpers.report_tables import (
     LITTLE,
     MNIST_ORDER,
     PHONES,
+    PIXELS,
     REVERSED,
     by_depth,
     by_epoch,
     by_gain,
+    by_slope,
     gains,
     trained,
     walks,
@@ -25,6 +27,22 @@ from gradwalk.report import CLAIMS, errata, page
 from gradwalk.report.finding import FAILS, HOLDS, IN_PART, NOT_RUN, UNDECIDED, Claim, Tables
 
 PAPERS = [claim for claim in CLAIMS if claim.in_paper]
+
+
+def order(errors: dict[int, float | None] | None = None, **more: object) -> Table:
+    """Return Figure 4A with the paper's order of depths, but for these errors."""
+    return by_depth("fig4a", MNIST_ORDER | (errors or {}), **more)
+
+
+def encoder(errors: dict[int, float | None] | None = None, **more: object) -> Table:
+    """Return Figure 4B with errors that bear the paper out, but for these."""
+    return by_depth("fig4b", ENCODER | (errors or {}), **PIXELS | more)
+
+
+def phones(errors: dict[int, float | None] | None = None, data: str = "TIMIT", **more: object) -> Table:
+    """Return Figure 4D with errors that bear the paper out, but for these."""
+    return by_depth("fig4d", PHONES | (errors or {}), data=data, **more)
+
 
 # A claim, tables for which it holds, and the verdict for other tables.
 CASES = [
@@ -54,50 +72,95 @@ CASES = [
         {"fig4a": by_depth("fig4a", MNIST_ORDER | {128: None})},
         {IN_PART: {"fig4a": by_depth("fig4a", MNIST_ORDER | {32: None})}},
     ),
-    ("C8", {"fig4b": by_depth("fig4b", ENCODER)}, {IN_PART: {"fig4b": by_depth("fig4b", ENCODER | {128: 0.2})}}),
+    # at a zero that others reach too, and at differences of a few mistakes, nothing is decided
+    ("C7", {"fig4a": order()}, {UNDECIDED: {"fig4a": order({2: 0.0, 4: 0.0})}}),
+    ("C7", {"fig4a": order({2: 0.0})}, {UNDECIDED: {"fig4a": order({2: 0.0, 16: 0.0, 32: 0.0})}}),
+    ("C7", {"fig4a": order({16: 0.00201})}, {UNDECIDED: {"fig4a": order({4: 0.00215})}}),
+    # with a tenth of the parameters, D = 7 and 15 stand for 16 and 32
+    (
+        "C7",
+        {"fig4a": by_depth("fig4a", {2: 0.001, 7: 0.002, 15: 0.002, 30: 0.004}, share=0.1)},
+        {FAILS: {"fig4a": by_depth("fig4a", {2: 0.003, 7: 0.004, 15: 0.004, 30: 0.001}, share=0.1)}},
+    ),
     (
         "C8",
-        {"fig4b": by_depth("fig4b", ENCODER)},
-        {FAILS: {"fig4b": by_depth("fig4b", {4: 0.05, 16: 0.04, 128: 0.2})}},
+        {"fig4b": encoder()},
+        {IN_PART: {"fig4b": encoder({128: 0.2})}, FAILS: {"fig4b": encoder({16: 0.04, 128: 0.2})}},
+    ),
+    ("C8", {"fig4b": encoder()}, {UNDECIDED: {"fig4b": encoder({16: 0.052})}}),  # too close to call
+    ("C8", {"fig4b": encoder(epochs=60, decay=0.96)}, {IN_PART: {"fig4b": encoder({128: 0.2}, epochs=60, decay=0.96)}}),
+    ("C8", {"fig4b": encoder(epochs=60)}, {UNDECIDED: {"fig4b": encoder({128: 0.2}, epochs=60)}}),  # still learning
+    (
+        "C8",
+        {"fig4b": by_depth("fig4b", {4: 0.05, 60: 0.1}, share=0.1, **PIXELS)},
+        {UNDECIDED: {"fig4b": by_depth("fig4b", {4: 0.05, 128: 0.1}, share=0.1, **PIXELS)}},
     ),
     ("C9", {"fig4c": by_epoch(50)}, {IN_PART: {"fig4c": by_epoch(120)}, FAILS: {"fig4c": by_epoch(400)}}),
     ("C9", {"fig4c": by_epoch(75, epochs=20)}, {UNDECIDED: {"fig4c": by_epoch(400, epochs=20)}}),
     ("C9", {"fig4c": by_epoch(20)}, {UNDECIDED: {"fig4c": by_epoch(20, examples=10_000)}}),
     ("C9", {"fig4c": by_epoch(20)}, {UNDECIDED: {"fig4c": by_epoch(20, width=[50])}}),
     ("C9", {"fig4c": by_epoch(20)}, {UNDECIDED: {"fig4c": by_epoch(20, depth=[500])}}),
-    ("C9", {"fig4c": by_epoch(20)}, {FAILS: {"fig4c": by_epoch(20, weights=["orthogonal"])}}),
+    ("C9", {"fig4c": by_epoch(20)}, {UNDECIDED: {"fig4c": by_epoch(20, weights=["orthogonal"])}}),
     (
         "C10",
-        {"fig4d": by_depth("fig4d", PHONES, data="TIMIT")},
+        {"fig4d": phones()},
         {
-            HOLDS: {"fig4d": by_depth("fig4d", PHONES | {32: 0.0095}, data="TIMIT")},
-            IN_PART: {"fig4d": by_depth("fig4d", PHONES | {32: 0.02}, data="TIMIT")},
-            FAILS: {"fig4d": by_depth("fig4d", PHONES | {32: 0.02, 4: 0.005}, data="TIMIT")},
-            UNDECIDED: {"fig4d": by_depth("fig4d", PHONES, data="TIMIT sample")},
+            HOLDS: {"fig4d": phones({32: 0.0095})},
+            IN_PART: {"fig4d": phones({32: 0.02})},
+            FAILS: {"fig4d": phones({32: 0.02, 4: 0.005})},
+            UNDECIDED: {"fig4d": phones({4: 0.0, 16: 0.0, 32: 0.0})},
         },
+    ),
+    # a tie counts only if no other depth is as good
+    ("C10", {"fig4d": phones()}, {FAILS: {"fig4d": phones({4: 0.005})}, UNDECIDED: {"fig4d": phones({4: 0.0101})}}),
+    ("C10", {"fig4d": phones(data="TIMIT sample")}, {UNDECIDED: {"fig4d": phones(data="mnist")}}),
+    (
+        "C11",
+        {"fig4a": by_slope("fig4a", 64, 0.4, 0.1), "fig4c": by_slope("fig4c", 1000, 0.4, 0.1)},
+        {
+            IN_PART: {"fig4a": by_slope("fig4a", 64, 0.4, 0.1), "fig4c": by_slope("fig4c", 1000, 0.15, 0.1)},
+            FAILS: {"fig4a": by_slope("fig4a", 64, 0.15, 0.1), "fig4d": by_slope("fig4d", 32, 0.1, 0.2, data="TIMIT")},
+            UNDECIDED: {"fig4a": by_slope("fig4a", 16, 0.4, 0.1)},
+        },
+    ),
+    # where equal rates are good enough; where nothing learned, or only from orthogonal weights
+    ("C11", {"fig4a": by_slope("fig4a", 64, 0.03, 0.01)}, {FAILS: {"fig4a": by_slope("fig4a", 64, 0.009, 0.001)}}),
+    ("C11", {"fig4b": by_slope("fig4b", 64, 0.4, 0.1)}, {UNDECIDED: {"fig4b": by_slope("fig4b", 64, 0.9, 0.8)}}),
+    ("C11", {"fig4a": by_slope("fig4a", 64, 0.4, 0.1)}, {UNDECIDED: {"fig4a": by_slope("fig4a", 64, None, 0.1)}}),
+    ("C11", {"fig4a": by_slope("fig4a", 64, 0.4, 0.1)}, {UNDECIDED: {"fig4a": by_slope("fig4a", 64, None, None)}}),
+    (
+        "C11",
+        {"fig4c": by_slope("fig4c", 1000, 0.4, 0.1)},
+        {UNDECIDED: {"fig4c": by_slope("fig4c", 1000, 0.4, 0.1, weights=["orthogonal"])}},
+    ),
+    # no fair comparison: few levels, fewer equal ones, few initial weights, equal rates at the end of their grid
+    *(
+        (
+            "C11",
+            {"fig4a": by_slope("fig4a", 64, 0.4, 0.1)},
+            {UNDECIDED: {"fig4a": by_slope("fig4a", 64, 0.4, 0.1, **few)}},
+        )
+        for few in ({"levels": 2}, {"equal_levels": 3}, {"seeds": 2}, {"best": 0}, {"noise": 0.9})
+    ),
+    # while they learn, an advantage can be shown, but not refuted
+    (
+        "C11",
+        {"fig4a": by_slope("fig4a", 64, 0.4, 0.1, epochs=40)},
+        {UNDECIDED: {"fig4a": by_slope("fig4a", 64, 0.15, 0.1, epochs=40)}},
     ),
     (
         "C11",
-        {"fig4a": by_depth("fig4a", {32: 0.01}), "fig4c": by_epoch(5000)},
-        {
-            IN_PART: {"fig4a": by_depth("fig4a", {32: 0.01}), "fig4c": by_epoch(5000, schedule=1.5)},
-            FAILS: {"fig4a": by_depth("fig4a", {32: 0.01}, schedule=1.5), "fig4d": by_depth("fig4d", {32: 0.1}, 0.5)},
-            UNDECIDED: {"fig4a": by_depth("fig4a", {16: 0.01})},
-        },
+        {"fig4a": by_slope("fig4a", 16, 0.4, 0.1, share=0.1)},
+        {FAILS: {"fig4a": by_slope("fig4a", 16, 0.15, 0.1, share=0.1, epochs=40, decay=0.94)}},
     ),
-    # where equal rates are good enough, or no rates trained the deepest nets at all
-    ("C11", {"fig4a": by_depth("fig4a", {64: 0.003})}, {FAILS: {"fig4a": by_depth("fig4a", {64: 0.0001})}}),
-    ("C11", {"fig4b": by_depth("fig4b", {64: 0.1})}, {UNDECIDED: {"fig4b": by_depth("fig4b", {64: 0.8})}}),
-    ("C11", {"fig4a": by_depth("fig4a", {4: 0.0, 64: 0.1})}, {UNDECIDED: {"fig4a": by_depth("fig4a", {64: None})}}),
-    ("C11", {"fig4a": by_depth("fig4a", {64: 0.1, 128: 0.8})}, {FAILS: {"fig4a": by_depth("fig4a", {64: 0.1}, 1.9)}}),
-    ("C11", {"fig4c": by_epoch(5000)}, {UNDECIDED: {"fig4c": by_epoch(5000, weights=["orthogonal"])}}),
     (
         "C12",
         {"fig3": by_gain(1.25, slope=0.05, least=0.0)},
         {
-            IN_PART: {"fig3": by_gain(slope=0.01, least=0.0)},  # g = 1 gets there too
+            HOLDS: {"fig3": by_gain(slope=0.01, least=0.0)},  # that g = 1 gets there too refutes nothing
+            IN_PART: {"fig3": by_gain(1.25, relu=1.0, slope=0.05, least=0.0)},
             FAILS: {"fig3": by_gain(tanh=1.0, relu=1.0, slope=0.1, least=0.0)},
-            UNDECIDED: {"fig3": by_gain(slope=0.1, least=0.0, epochs=20)},
+            UNDECIDED: {"fig3": by_gain(tanh=1.0, relu=1.0, slope=0.1, least=0.0, epochs=20)},
         },
     ),
     (
@@ -105,6 +168,8 @@ CASES = [
         {"fig3": by_gain(1.25, slope=0.05, least=0.0), "fig4a": by_depth("fig4a", MNIST_ORDER)},
         {IN_PART: {"fig3": by_gain(1.25, slope=0.05, least=0.0), "fig4a": by_depth("fig4a", {2: 0.0, 64: 0.5})}},
     ),
+    ("C6", {"fig3": by_gain()}, {UNDECIDED: {"fig3": by_gain(slope=0.0)}}),  # all g are as good
+    ("C6", {"fig3": by_gain(examples=10_000)}, {UNDECIDED: {"fig3": by_gain(slope=0.003, examples=10_000)}}),
 ]
 
 
@@ -119,7 +184,8 @@ def test_every_claim_has_numbers_that_hold_and_numbers_that_fail() -> None:
     assert [claim.name for claim in PAPERS] == [f"C{number}" for number in range(1, 13)]
     for claim in PAPERS:
         verdicts = {verdict for name, _, others in CASES if name == claim.name for verdict in others}
-        assert FAILS in verdicts, claim.name
+        assert {FAILS, IN_PART} <= verdicts, claim.name
+        assert UNDECIDED in verdicts | {UNDECIDED for name, _ in TOO_LITTLE if name == claim.name}, claim.name
 
 
 @pytest.mark.parametrize("claim", list(CLAIMS), ids=lambda claim: claim.name)
@@ -146,30 +212,33 @@ def small() -> dict[str, Table]:
 def test_smoke_decides_no_claim_about_training_but_its_numbers_are_shown(claim: Claim, small: Tables) -> None:
     finding = claim.finding(small)
     assert finding.verdict == UNDECIDED
-    assert re.search(r"trained on digits, not on MNIST|trained on TIMIT sample, not on TIMIT", finding.came_out)
+    assert re.search(r"trained on digits, not on MNIST|only 1,000 examples", finding.came_out)
     assert re.search(r"\d %|\d at D = |mistakes", finding.came_out)
 
 
-@pytest.mark.parametrize(
-    ("claim", "tables"),
-    [
-        ("C6", {"fig3": by_gain(examples=4_999)}),
-        ("C6", {"fig3": by_gain(epochs=4)}),
-        ("C6", {"fig3": trained("fig3", lambda **_: 0.1, activation=["tanh", "relu"], gain=[1.2, 1.3, 1.45, 1.5])}),
-        ("C6", {"fig3": trained("fig3", lambda **_: 0.1, activation=["tanh", "relu"], gain=[1.2, 1.45, 1.8])}),
-        ("C7", {"fig4a": by_depth("fig4a", {2: 0.001, 16: 0.002, 128: 0.01})}),
-        ("C7", {"fig4a": by_depth("fig4a", {2: 0.001, 16: 0.002, 32: 0.002})}),
-        ("C7", {"fig4a": by_depth("fig4a", {depth: 20 * e for depth, e in MNIST_ORDER.items()}, epochs=8)}),
-        ("C7", {"fig4a": by_depth("fig4a", MNIST_ORDER | {32: 0.02}, epochs=8)}),
-        ("C8", {"fig4b": by_depth("fig4b", {4: 0.05, 64: 0.08})}),
-        ("C8", {"fig4b": by_depth("fig4b", {4: 0.05, 128: 0.3}, epochs=8)}),
-        ("C10", {"fig4d": by_depth("fig4d", PHONES | {32: 0.4}, data="TIMIT", epochs=8)}),
-        ("C8", {"fig4b": by_depth("fig4b", {4: 0.45, 128: 0.85}, epochs=8)}),  # D = 128 has learned nothing
-        ("C12", {"fig3": trained("fig3", lambda **_: 0.0, activation=["tanh", "relu"], gain=[1.2, 1.5])}),
-        ("C1", {"fig1": walks(depth=100)}),
-        ("C3", {"fig2": Table(gains().frame, gains().facts | {"depth": 20.0})}),
-    ],
-)
+TOO_LITTLE = [
+    ("C6", {"fig3": by_gain(examples=4_999)}),
+    ("C6", {"fig3": by_gain(epochs=4)}),
+    ("C6", {"fig3": trained("fig3", lambda **_: 0.1, activation=["tanh", "relu"], gain=[1.2, 1.3, 1.45, 1.5])}),
+    ("C6", {"fig3": trained("fig3", lambda **_: 0.1, activation=["tanh", "relu"], gain=[1.2, 1.45, 1.8])}),
+    ("C7", {"fig4a": by_depth("fig4a", {2: 0.001, 16: 0.002, 128: 0.01})}),
+    ("C7", {"fig4a": by_depth("fig4a", {2: 0.001, 16: 0.002, 32: 0.002})}),
+    ("C7", {"fig4a": by_depth("fig4a", {depth: 20 * e for depth, e in MNIST_ORDER.items()}, epochs=8)}),
+    ("C7", {"fig4a": by_depth("fig4a", MNIST_ORDER | {32: 0.02}, epochs=8)}),
+    ("C8", {"fig4b": by_depth("fig4b", {4: 0.05, 64: 0.08}, **PIXELS)}),
+    ("C8", {"fig4b": encoder(scaling="dimension")}),
+    ("C8", {"fig4b": encoder(pca=0.04)}),  # D = 4 is worse than PCA, after 500 epochs
+    ("C10", {"fig4d": phones({32: 0.4}, epochs=8)}),
+    ("C12", {"fig3": trained("fig3", lambda **_: 0.0, activation=["tanh", "relu"], depth=[4], gain=[1.2, 1.5])}),
+    ("C1", {"fig1": walks(depth=100)}),
+    ("C2", {"fig1": walks(depth=100)}),
+    ("C3", {"fig2": Table(gains().frame, gains().facts | {"depth": 20.0})}),
+    ("C4", {"fig2": Table(gains().frame, gains().facts | {"depth": 20.0})}),
+    ("C5", {"fig2": Table(gains().frame, gains().facts | {"depth": 20.0})}),
+]
+
+
+@pytest.mark.parametrize(("claim", "tables"), TOO_LITTLE)
 def test_too_little_is_undecided_and_the_reason_is_given(claim: str, tables: dict[str, Table]) -> None:
     finding = CLAIMS[claim].finding(tables)
     assert finding.verdict == UNDECIDED
@@ -225,8 +294,8 @@ def test_errata_are_numbered_and_their_numbers_are_computed() -> None:
     for number in ("3,994,694", "N = 1229 with 4,000,405", "D = 512 gives 88", "D = 1000 gives 249"):
         assert number in found["E6"].checked
     assert "an increase of 9" in found["E7"].checked
-    assert "597 588 ... 30 ... 597 784, 16,732,774 parameters" in found["E7"].checked
-    assert "584 at the top, 16,049,756 parameters" in found["E7"].checked
+    assert "597 588 ... 48 39 30 39 48 ... 588 597 784" in found["E7"].correct
+    assert "16,732,774 parameters" in found["E7"].checked
     assert "[9816, 30, 9816, 784]" in found["E7"].checked
     assert "exact -0.10332, first order -0.10000, second order -0.10333" in found["E11"].checked
 

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 from pandas.testing import assert_frame_equal
+from sklearn.decomposition import PCA
 
 from gradwalk.data import Datasets
 from gradwalk.figures import (
@@ -27,7 +28,7 @@ from gradwalk.figures import (
     run_table,
     table,
 )
-from gradwalk.figures.outcomes import Schedule
+from gradwalk.figures.outcomes import Schedule, clipping
 from gradwalk.sweep import Result
 from gradwalk.train import Epoch, Run
 
@@ -37,15 +38,24 @@ DIGITS = DATASETS.load("digits", EXAMPLES)
 HELD_OUT = len(DIGITS.test)
 
 
-def result(errors: Iterable[float], diverged: int | None = None, status: str = "done", **settings: object) -> Result:
-    """Return a run with so many mistakes after each epoch (or, in reconstruction, with these errors)."""
+def result(
+    errors: Iterable[float],
+    diverged: int | None = None,
+    status: str = "done",
+    clipped: Iterable[int] = (),
+    **settings: object,
+) -> Result:
+    """Return a run with so many mistakes after each epoch (or, in reconstruction, with these errors).
+
+    clipped: the clipped steps of each epoch, 1 if not given.
+    """
     run = Run(**{"data": "digits", "examples": EXAMPLES, "params": 2e4, "rate_in": 0.1, "rate_out": 0.1} | settings)
-    classify = run.task == "classify"
+    classify, counts = run.task == "classify", itertools.chain(clipped, itertools.repeat(1))
     epochs = tuple(
-        Epoch(place, error / EXAMPLES, round(error), error / EXAMPLES, round(error) // 5, 1, 2.0)
+        Epoch(place, error / EXAMPLES, round(error), error / EXAMPLES, round(error) // 5, count, 2.0)
         if classify
-        else Epoch(place, error, 0, 2 * error, 0, 1, 2.0)
-        for place, error in enumerate(errors, 1)
+        else Epoch(place, error, 0, 2 * error, 0, count, 2.0)
+        for place, error, count in zip(itertools.count(1), errors, counts, strict=False)
     )
     how = status if diverged is None else "diverged"
     return Result(run, "", how, epochs, diverged, train_examples=EXAMPLES, test_examples=HELD_OUT)
@@ -107,6 +117,53 @@ def test_one_row_per_run_records_how_it_ended() -> None:
     np.testing.assert_array_equal(shown["gain"], [1.1, 1.2, 1.3])
     np.testing.assert_array_equal(shown["seed"], [3, 0, 0])
     assert shown["width"][0] == result([], depth=4).run.architecture(DIGITS).widths[1]
+
+
+def test_a_row_records_how_the_run_was_trained() -> None:
+    settings = {
+        "optimizer": "momentum(0.8)",
+        "weight_decay": 1e-4,
+        "clip": None,
+        "decay": 0.9,
+        "epochs": 7,
+        "batch": 50,
+    }
+    shown = by_run(result([50, 20, 30], depth=4, gain=1.1, gain_in=None, **settings), result([1], depth=4, gain=1.1))
+    assert shown["optimizer"].tolist() == ["momentum(0.8)", "sgd"]
+    np.testing.assert_array_equal(shown["weight_decay"], [1e-4, 0])
+    np.testing.assert_array_equal(shown["gain_in"], [1.1, 1.0])  # g in every layer, and the default
+    np.testing.assert_array_equal(shown["clip"], [np.nan, 10.0])
+    np.testing.assert_array_equal(shown["decay"], [0.9, 0.995])
+    np.testing.assert_array_equal(shown["epochs"], [7, result([], depth=4).run.epochs])
+    np.testing.assert_array_equal(shown["batch"], [50, 100])
+
+
+def test_clipped_steps_are_recorded_in_all_epochs_the_first_and_the_last() -> None:
+    shown = by_run(
+        result([50, 20, 30], clipped=(9, 4, 2), depth=4, gain=1.1), result([], diverged=1, depth=4, gain=1.2)
+    )
+    np.testing.assert_array_equal(shown["clipped"], [15, 0])
+    np.testing.assert_array_equal(shown["clipped_first"], [9, np.nan])
+    np.testing.assert_array_equal(shown["clipped_last"], [2, np.nan])
+
+
+def test_the_share_of_clipped_steps_is_reported() -> None:
+    results = [
+        result([50, 20], clipped=(3, 3), depth=4, gain=1.1),
+        result([1, 1], clipped=(0, 0), depth=8, gain=1.1),
+    ]
+    steps = -(-len(DIGITS.train) // 100)
+    words = f"{100 * 6 / (4 * steps):.2g} % of the steps, in 50 % of the runs"
+    assert clipping(by_run(*results).frame) == clipping(by_epoch(results, DATASETS).frame) == words
+
+
+def test_the_error_of_pca_is_that_of_its_reconstruction() -> None:
+    shown = by_run(result([0.5], task="reconstruct", depth=4, gain=1.1))
+    inputs = DIGITS.train.inputs(np.arange(len(DIGITS.train))).astype(float)
+    rest = PCA(30).fit(inputs)
+    error = float(np.mean((inputs - rest.inverse_transform(rest.transform(inputs))) ** 2))
+    assert shown["pca_error"][0] == pytest.approx(error, rel=1e-4)
+    assert np.isnan(by_run(result([5], depth=4))["pca_error"][0])
 
 
 def test_a_reconstruction_has_an_error_and_no_mistakes() -> None:

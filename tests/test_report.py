@@ -22,6 +22,7 @@ from helpers.report_tables import (
 
 from gradwalk.figures import FIGURES, Table, table
 from gradwalk.report import CLAIMS, VERDICTS, Finding, errata, page
+from gradwalk.report.committed import committed
 
 PAPERS_FIGURES = [figure.name for figure in FIGURES if figure.in_paper]
 PAPERS_CLAIMS = [claim for claim in CLAIMS if claim.in_paper]
@@ -139,6 +140,15 @@ def test_the_claims_table_has_every_claim_with_its_verdict(written: Path, tables
         assert finding.came_out in row
         assert finding.verdict in row
         assert all(name in row for name in claim.errata)
+
+
+def test_beside_each_verdict_is_the_best_committed_one_with_its_scale(written: Path) -> None:
+    rows = [" ".join(words) for words in Reader(written.read_text("utf-8")).rows["claims"]]
+    for claim, row in zip(PAPERS_CLAIMS, rows, strict=True):
+        best = committed()[claim.name]
+        assert f"Best committed: {best.verdict}" in " ".join(row.split())
+        assert best.came_out in row
+        assert f"scale {best.scale}; {best.date}" in row
 
 
 @pytest.mark.parametrize("verdict", VERDICTS)

@@ -24,7 +24,7 @@ from gradwalk.figures.stand_ins import with_available_data
 from gradwalk.files import atomic
 from gradwalk.progress import progress
 from gradwalk.report import Finding, findings, write_page
-from gradwalk.report.page import read_tables
+from gradwalk.report.tables import read_tables
 
 if TYPE_CHECKING:
     from gradwalk.sweep import Spec, SweepProgress, SweepSummary

@@ -21,6 +21,7 @@ PARAMS = {"fig3": 4e6, "fig4a": 4e6, "fig4b": 16e6, "fig4c": 62e6, "fig4d": 4e6}
 MNIST_ORDER = {2: 0.001, 4: 0.004, 16: 0.002, 32: 0.002, 128: 0.005}
 REVERSED = {2: 0.005, 4: 0.001, 16: 0.003, 32: 0.004, 128: 0.002}
 ENCODER = {4: 0.05, 16: 0.06, 128: 0.1}
+PIXELS = {"scaling": "global", "pca": 0.12, "constant": 0.5}
 PHONES = {4: 0.02, 16: 0.01, 32: 0.0105, 64: 0.03}
 LITTLE = {"data": "digits", "examples": 1442, "epochs": 4}
 
@@ -82,12 +83,17 @@ def trained(
     epochs: int = 500,
     constant: float = 0.9,
     by_epoch: bool = False,
+    share: float = 1.0,
+    decay: float = 0.995,
+    scaling: str = "dimension",
+    pca: float = np.nan,
     made: dict[str, str] = MADE,
     **grid: object,
 ) -> Table:
     """Return a table of runs; `error` returns that of a run with these settings, None if it diverges in the end.
 
-    by_epoch: rows for the first epoch, the middle one and the last, instead of one row per run.
+    share: of the paper's parameters. pca: the error of PCA. by_epoch: rows for the first epoch, the middle one and the
+    last, instead of one row per run.
     """
     every = {
         "activation": ["tanh"],
@@ -97,6 +103,9 @@ def trained(
         "rate_out": [0.01],
         "weights": ["gaussian"],
         "width": [{"fig4c": 249}.get(figure, 100)],
+        "seed": [0],
+        "optimizer": ["sgd"],
+        "weight_decay": [0.0],
     } | grid
     task = "reconstruct" if figure == "fig4b" else "classify"
     rows = []
@@ -105,8 +114,9 @@ def trained(
         last = error(**settings)
         for epoch in sorted({1, (epochs + 1) // 2, epochs}) if by_epoch else [epochs]:
             at = constant if by_epoch and epoch < epochs else np.nan if last is None else last
-            rows.append(_row(settings, task, data, examples, epoch, constant, at, last is None, PARAMS[figure]))
-    return Table.of(rows, made=made)
+            rows.append(_row(settings, task, data, examples, epoch, constant, at, last is None, PARAMS[figure] * share))
+    common = {"decay": decay, "epochs": epochs, "scaling": scaling, "pca_error": pca, "batch": 100, "clip": 10.0}
+    return Table.of([row | common for row in rows], made=made)
 
 
 def _row(settings, task, data, examples, epoch, constant, error, diverged, params) -> dict[str, object]:
@@ -117,11 +127,13 @@ def _row(settings, task, data, examples, epoch, constant, error, diverged, param
         "test_examples": 10_000,
         "task": task,
         "params": params,
-        "seed": 0,
+        "gain_in": settings["gain"],
         "status": "diverged" if diverged else "done",
         "diverged": epoch if diverged else np.nan,
         "epoch": epoch,
         "clipped": 0,
+        "clipped_first": 0,
+        "clipped_last": 0,
         "seconds": 1.0,
         "train_error": error,
         "train_mistakes": mistakes,
@@ -151,6 +163,11 @@ def by_gain(tanh: float = 1.2, relu: float = 1.5, least: float = 0.001, slope: f
         )
         for name, best, g in (("tanh", tanh, TANH), ("relu", relu, RELU))
     ]
+    return joined(parts)
+
+
+def joined(parts: list[Table]) -> Table:
+    """Return one table of the rows of several."""
     return Table.of(pd.concat([part.frame for part in parts], ignore_index=True), made=parts[0].made)
 
 
@@ -178,6 +195,38 @@ def by_epoch(
     return trained("fig4c", error, epochs=epochs, examples=examples, by_epoch=True, **settings | more)
 
 
+def by_slope(
+    figure: str,
+    depth: int,
+    equal: float | None,
+    unequal: float | None,
+    *,
+    best: int = 1,
+    levels: int = 4,
+    equal_levels: int = 4,
+    seeds: int = 3,
+    noise: float = 0.0,
+    **more: object,
+) -> Table:
+    """Figure 4: several levels of rates with slopes down, even and up, where level `best` has the least errors.
+
+    noise: of the error with equal rates, relative, up for the first seed and down for the last.
+    """
+
+    def table(level: int, slope: float) -> Table:
+        def error(seed: int, **_: object) -> float | None:
+            least = equal if slope == 1 else unequal
+            spread = 1 + (noise * (1 - seed) if slope == 1 else 0)
+            return None if least is None else least * spread * (1 + abs(level - best) / 10)
+
+        rate = 0.001 * 4**level
+        rates = {"rate_in": [rate / slope], "rate_out": [rate * slope], "seed": list(range(seeds))}
+        return trained(figure, error, **{"depth": [depth], "by_epoch": figure == "fig4c"} | rates | more)
+
+    counts = {0.5: levels, 1.0: equal_levels, 2.0: levels}
+    return joined([table(level, slope) for slope, count in counts.items() for level in range(count)])
+
+
 def every_figure() -> dict[str, Table]:
     """All figures of the paper, small enough for a page that is opened in a browser."""
     return {
@@ -185,7 +234,7 @@ def every_figure() -> dict[str, Table]:
         "fig2": gains(),
         "fig3": by_gain(1.25, slope=0.05, least=0.0),
         "fig4a": by_depth("fig4a", MNIST_ORDER | {128: None}),
-        "fig4b": by_depth("fig4b", ENCODER),
+        "fig4b": by_depth("fig4b", ENCODER, **PIXELS),
         "fig4c": by_epoch(50, epochs=12, weights=["gaussian", "orthogonal"]),
         "fig4d": by_depth("fig4d", PHONES, data="TIMIT"),
     }

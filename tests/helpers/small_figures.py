@@ -11,7 +11,7 @@ from gradwalk.registry import Registry
 
 SIZES = {
     "fig1": (fig1.compute, {"width": 10, "depth": 8, "walks": 20, "shown": 3}),
-    "fig2": (fig2.compute, {"widths": (10, 20), "points": 3, "width": 10, "depth": 5, "walks": (10, 10)}),
+    "fig2": (fig2.compute, {"widths": (10, 20), "narrow": (), "points": 3, "width": 10, "depth": 5, "walks": (10, 10)}),
 }
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradwalk.figures.drawing import canvas
 from gradwalk.figures.error_axis import Levels, depth_axis, levels, mark, mark_constant
+from gradwalk.figures.estimate import Estimate
 from gradwalk.figures.outcomes import (
     NEAR_ZERO,
     Line,
@@ -22,6 +23,7 @@ from gradwalk.figures.outcomes import (
     finished,
     grouped,
     least,
+    least_estimate,
     listed,
     overview,
     partly_diverged,
@@ -48,11 +50,13 @@ OCTAVES = 0.05  # between the points of neighbouring lambda_out at one depth, to
 class DepthErrors:
     """The least errors by depth, and what follows from them; NaN where every run diverged.
 
-    errors: the least mean over g, of those without a diverged member. run_errors: the best single run. schedule: the
-    least errors of the greatest depth with equal and with unequal learning rates.
+    errors: the least mean over g, of those without a diverged member; estimates: the same with its standard error,
+    infinite where every run diverged. run_errors: the best single run. schedule: the least errors of the greatest depth
+    with equal and with unequal learning rates.
     """
 
     errors: dict[int, float]
+    estimates: dict[int, Estimate]
     run_errors: dict[int, float]
     schedule: Schedule
     examples: float | None
@@ -86,6 +90,7 @@ def errors_by_depth(table: Table) -> DepthErrors:
     deepest = points[points["depth"] == points["depth"].max()]
     return DepthErrors(
         errors={depth: least(dependable(members)) for depth, members in grouped(points, "depth")},
+        estimates={depth: least_estimate(dependable(members), examples) for depth, members in grouped(points, "depth")},
         run_errors={depth: least(members) for depth, members in grouped(runs, "depth")},
         schedule=schedule(dependable(deepest), examples),
         examples=examples,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gradwalk.figures.interactive.frame import Panel
 
 TITLES = {"linear": "linear", "relu": "ReLU", "tanh": "tanh"}
+NARROW = (4, 6, 8)  # below 10 units no g makes the walk of tanh unbiased over 200 layers
 WIDTHS = (10, 13, 18, 24, 33, 45, 60, 80, 110, 150, 200, 270, 370, 500)
 RANGES = {"linear": (0.98, 1.03), "relu": (1.39, 1.475), "tanh": (1.0, 1.3)}
 EQUATIONS = {"linear": "eq. 13", "relu": "eq. 18"}  # the paper prints none for tanh
@@ -40,6 +41,7 @@ def compute(
     seed: int = 0,
     *,
     widths: Sequence[int] = WIDTHS,
+    narrow: Sequence[int] = NARROW,
     points: int = 25,
     width: int = 100,
     depth: int = 200,
@@ -47,14 +49,15 @@ def compute(
 ) -> Table:
     """Return both rows of panels: panel="best" has one gain per width, panel="mean" one mean log-norm per gain.
 
-    walks: the number of networks per point in the upper and in the lower row. printed is the paper's formula; ours the
-    exact gain, or for tanh in the lower row the solved one. Each is NaN where there is none.
+    narrow: further widths, for the activations with a printed formula. walks: the number of networks per point in the
+    upper and in the lower row. printed is the paper's formula; ours the exact gain, or for tanh in the lower row the
+    solved one. Each is NaN where there is none.
     """
     rng = np.random.default_rng(seed)  # shared, so that no two points have the same random numbers
     rows: list[Row] = []
-    with progress("Figure 2", len(TITLES) * (len(widths) + points)) as job:
+    with progress("Figure 2", len(TITLES) * (len(widths) + points) + len(EQUATIONS) * len(narrow)) as job:
         for name in TITLES:
-            best = _best(name, widths, depth, walks[0], rng)
+            best = _best(name, (*narrow, *widths) if name in EQUATIONS else widths, depth, walks[0], rng)
             mean = _mean(name, np.linspace(*RANGES[name], points), width, depth, walks[1], rng)
             for row in (*_counted(best, job.advance), *_counted(mean, job.advance)):
                 rows.append(row)

@@ -13,15 +13,18 @@ import numpy as np
 
 from gradwalk.figures.drawing import GREY, canvas
 from gradwalk.figures.error_axis import Levels, levels, mark, markers, shades
+from gradwalk.figures.estimate import Estimate, all_below, lowest
 from gradwalk.figures.figure import TrainedFigure
 from gradwalk.figures.outcomes import (
     NEAR_ZERO,
     Line,
-    best,
+    averages,
+    dependable,
     example_count,
     finished,
     grouped,
     least,
+    least_estimate,
     overview,
     percent,
     unique,
@@ -46,12 +49,17 @@ _ROUNDING = 1e-9  # of gains at the ends of a range
 
 @dataclass(frozen=True)
 class BestGain:
-    """The best run of one depth: its g and its error, and the least error at g = 1; NaN where there is no such run."""
+    """The best g of one depth, with its error, and the least error at g = 1; NaN where every run diverged.
+
+    An error is the mean over the seeds at the best of the learning rates. in_range: whether the best g of the paper's
+    range has a lower error than all g outside, None if that is too close to call.
+    """
 
     depth: int
     gain: float
     error: float
     error_at_1: float
+    in_range: bool | None
 
 
 @dataclass(frozen=True)
@@ -70,7 +78,7 @@ class GainRange:
     @property
     def inside(self) -> int:
         """The number of depths whose best g lies in the range."""
-        return sum(self.low - _ROUNDING <= best.gain <= self.high + _ROUNDING for best in self.depths)
+        return sum(_within(best.gain, self.low, self.high) for best in self.depths)
 
     @property
     def share_inside(self) -> float:
@@ -145,14 +153,28 @@ def _gain_range(name: str, rows: DataFrame) -> GainRange:
     inside = rows[rows["gain"].between(low - _ROUNDING, high + _ROUNDING)]
     errors = np.array([least(members) for _, members in grouped(inside, "depth", "gain")])
     near_zero = float((errors <= NEAR_ZERO).mean()) if len(errors) else np.nan
-    return GainRange(low, high, tuple(_best_gains(rows)), near_zero)
+    return GainRange(low, high, tuple(_best_gains(rows, low, high)), near_zero)
 
 
-def _best_gains(rows: DataFrame) -> Iterator[BestGain]:
-    for depth, runs in grouped(rows, "depth"):
-        winner = best(runs)
-        gain = np.nan if winner is None else float(winner["gain"])
-        yield BestGain(int(depth), gain, least(runs), least(runs[runs["gain"] == 1.0]))
+def _best_gains(rows: DataFrame, low: float, high: float) -> Iterator[BestGain]:
+    examples = example_count(rows)
+    for depth, points in grouped(averages(rows, "gain"), "depth"):
+        by_gain = {gain: least_estimate(dependable(same), examples) for gain, same in grouped(points, "gain")}
+        gain = min(by_gain, key=lambda gain: by_gain[gain].error)
+        inside = lowest(estimate for gain, estimate in by_gain.items() if _within(gain, low, high))
+        outside = [estimate for gain, estimate in by_gain.items() if not _within(gain, low, high)]
+        error, at_1 = by_gain[gain].error, by_gain.get(1.0, Estimate(np.nan)).error
+        best = gain if np.isfinite(error) else np.nan
+        yield BestGain(int(depth), best, _known(error), _known(at_1), all_below([inside], [lowest(outside)]))
+
+
+def _within(gain: float, low: float, high: float) -> bool:
+    return low - _ROUNDING <= gain <= high + _ROUNDING
+
+
+def _known(error: float) -> float:
+    """Return the error, NaN if it is infinite."""
+    return error if np.isfinite(error) else np.nan
 
 
 def _best_gain_lines(title: str, gain_range: GainRange, examples: float | None) -> list[Line]:

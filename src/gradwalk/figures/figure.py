@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gradwalk.figures.interactive.frame import Panel
     from gradwalk.sweep import Result
 
-Scale = Literal["smoke", "quick", "laptop", "paper"]
+Scale = Literal["smoke", "quick", "laptop", "evening", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 
 PACKAGED_SPECS: Traversable = files("gradwalk.figures") / "specs"
@@ -131,6 +131,11 @@ class TrainedFigure(Figure):
     def reduction(self, table: Table) -> str:
         """Return in words by how much the table is smaller than the paper's; empty if it is not."""
         return TrainingScale.of(table).reduction(self._papers_spec) if "paper" in self.scales else ""
+
+    @property
+    def papers_params(self) -> float:
+        """The parameter limit of the spec at the paper's scale."""
+        return float(self._papers_spec["params"])
 
     @cached_property
     def _papers_spec(self) -> dict[str, Any]:

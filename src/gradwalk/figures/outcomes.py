@@ -6,6 +6,7 @@ diverged has none (NaN) and is never the best.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradwalk.data import title
+from gradwalk.figures.estimate import Estimate, estimate
 from gradwalk.figures.table import Table
 
 if TYPE_CHECKING:
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 
 Line = tuple[str, str]
 
-RUN = ("activation", "weights", "depth", "gain", "rate_in", "rate_out", "seed")  # identifies a run within a table
+# what identifies a run within a table
+RUN = ("activation", "weights", "optimizer", "weight_decay", "depth", "gain", "rate_in", "rate_out", "seed")
 NEAR_ZERO = 0.01  # the share of mistakes up to which an error is called near zero
 
 
@@ -78,17 +81,29 @@ def last_epochs(rows: DataFrame) -> DataFrame:
     return rows.groupby(list(RUN), dropna=False).tail(1)
 
 
-def averages(rows: DataFrame) -> DataFrame:
+def averages(rows: DataFrame, *apart: str) -> DataFrame:
     """Return the mean error over g (and seeds, if several) for each depth and pair of learning rates.
 
-    The mean is over the runs that did not diverge, NaN if all did. `runs` counts all of them, `diverged` those lost.
+    apart: further columns whose values are not averaged over. The mean is over the runs that did not diverge, NaN if
+    all did. `runs` counts all of them, `diverged` those lost. `over_seeds` is the standard error of the mean over the
+    seeds, NaN with a single one.
     """
-    return rows.groupby(["depth", "rate_in", "rate_out"], as_index=False).agg(
-        train_error=("train_error", "mean"),
-        train_loss=("train_loss", "mean"),
-        runs=("train_error", "size"),
-        diverged=("train_error", lambda errors: int(errors.isna().sum())),
-    )
+    keys = ["depth", *apart, "rate_in", "rate_out"]
+    groups = rows.groupby(keys)
+    points = groups[["train_error", "train_loss"]].mean()
+    points["runs"] = groups.size()
+    points["diverged"] = points["runs"] - groups["train_error"].count()
+    points["over_seeds"] = rows.groupby([*keys, "seed"])["train_error"].mean().groupby(keys).sem()
+    return points.reset_index()
+
+
+def least_estimate(points: DataFrame, examples: float | None) -> Estimate:
+    """Return the least of these averages with its standard error, an infinite one if there is none."""
+    converged = points.dropna(subset=["train_error"])
+    if converged.empty:
+        return Estimate(math.inf)
+    first = converged.sort_values(["train_error", "train_loss"], kind="stable").iloc[0]
+    return estimate(first["train_error"], examples, first["runs"], first["over_seeds"])
 
 
 def dependable(points: DataFrame) -> DataFrame:
@@ -126,6 +141,22 @@ def example_count(rows: DataFrame) -> float | None:
 def constant_error(rows: DataFrame) -> float:
     """Return the error of a constant answer."""
     return float(rows["constant_error"].iloc[0])
+
+
+def pca_error(rows: DataFrame) -> float:
+    """Return the error of PCA with as many components as the auto-encoder's code has units."""
+    return float(rows["pca_error"].iloc[0])
+
+
+def clipping(rows: DataFrame) -> str:
+    """Return how often gradients were clipped, in words, given one row per run or one per run and epoch."""
+    per_epoch = np.ceil(rows["train_examples"] / rows["batch"])
+    runs = rows.assign(steps=rows["epoch"] * per_epoch).groupby(list(RUN), dropna=False)
+    clipped, steps = runs["clipped"].sum(), runs["steps"].max()
+    if not steps.sum() > 0:
+        return "no steps"
+    share, ever = clipped.sum() / steps.sum(), (clipped > 0).mean()
+    return f"{100 * share:.2g} % of the steps, in {100 * ever:.0f} % of the runs"
 
 
 def data_title(rows: DataFrame) -> str:

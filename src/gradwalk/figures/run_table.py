@@ -9,20 +9,26 @@ import numpy as np
 
 from gradwalk.figures.table import Table
 
+CODE = 30  # units of the paper's auto-encoder's code
+
 if TYPE_CHECKING:  # a table is read without torch, so that a figure redraws without it
     from gradwalk.data import Dataset, Datasets
     from gradwalk.sweep import Result
     from gradwalk.train import Epoch, Run
 
-_SETTINGS = ("task", "activation", "weights", "depth", "params", "gain", "rate_in", "rate_out", "seed")
+_SETTINGS = (
+    *("task", "scaling", "activation", "weights", "optimizer", "weight_decay", "depth"),
+    *("rate_in", "rate_out", "decay", "batch", "epochs", "seed"),
+)
 
 
 def by_run(results: Sequence[Result], datasets: Datasets) -> Table:
     """Return a table with one row per run: its settings, how it ended, and its final errors, NaN if it diverged.
 
     train_error and test_error are shares of mistakes, or mean squared errors in reconstruction; lowest_error is the
-    least training error after any epoch. diverged: the epoch in which the run diverged. clipped and seconds: totals
-    over all epochs.
+    least training error after any epoch. diverged: the epoch in which the run diverged. epochs: how many were to be
+    trained, epoch: how many were. clipped: the steps with a clipped gradient in all epochs, clipped_first and
+    clipped_last those in the first and the last one. seconds: of all epochs.
     """
     rows = []
     settings = _settings_by_run(results, datasets)
@@ -31,7 +37,7 @@ def by_run(results: Sequence[Result], datasets: Datasets) -> Table:
         row = _row(result, settings[result.run], last)
         errors = [_errors(result, epoch)["train_error"] for epoch in result.epochs]
         row |= {"lowest_error": min(errors, default=np.nan), "epoch": len(result.epochs)}
-        row |= {name: sum(getattr(epoch, name) for epoch in result.epochs) for name in ("clipped", "seconds")}
+        row |= {"seconds": sum(epoch.seconds for epoch in result.epochs)} | _clipped(result)
         rows.append(row)
     return Table.of(rows)
 
@@ -54,33 +60,56 @@ def constant_error(data: Dataset, task: str) -> float:
     return float(data.train.inputs(np.arange(len(data.train))).var(axis=0, dtype=np.float64).mean())
 
 
+def pca_error(data: Dataset, components: int = CODE) -> float:
+    """Return the mean squared error of the training inputs after their projection on so many principal components."""
+    inputs = data.train.inputs(np.arange(len(data.train))).astype(np.float64)
+    inputs -= inputs.mean(axis=0)
+    variances = np.linalg.eigvalsh(inputs.T @ inputs / len(inputs))
+    return float(variances[:-components].sum() / inputs.shape[1])
+
+
 def _settings_by_run(results: Sequence[Result], datasets: Datasets) -> dict[Run, dict[str, Any]]:
     """Return everything that a row contains besides results: a run's data, its settings and its width."""
     runs = dict.fromkeys(result.run for result in results)
-    constants: dict[tuple[int, str], float] = {}
+    yardsticks: dict[tuple[int, str], dict[str, float]] = {}
     rows = {}
     for run in runs:
         data = datasets.load(run.data, run.examples, run.scaling)
         key = id(data), run.task
-        if key not in constants:
-            constants[key] = constant_error(data, run.task)
-        rows[run] = _settings(run, data) | {"constant_error": constants[key]}
+        if key not in yardsticks:
+            yardsticks[key] = _yardsticks(data, run.task)
+        rows[run] = _settings(run, data) | yardsticks[key]
     return rows
+
+
+def _yardsticks(data: Dataset, task: str) -> dict[str, float]:
+    pca = pca_error(data) if task == "reconstruct" else np.nan
+    return {"constant_error": constant_error(data, task), "pca_error": pca}
 
 
 def _settings(run: Run, data: Dataset) -> dict[str, Any]:
     widths = run.architecture(data).widths
     examples = {"data": data.name, "train_examples": len(data.train), "test_examples": len(data.test)}
     settings = {name: getattr(run, name) for name in _SETTINGS}
-    return examples | settings | {"params": _number(run.params), "gain": _gain(run, widths), "width": max(widths[1:-1])}
+    numbers = {"params": _number(run.params), "clip": _number(run.clip), "width": max(widths[1:-1])}
+    return examples | settings | numbers | _gains(run, widths)
 
 
-def _gain(run: Run, widths: Sequence[int]) -> float:
-    """Return the gain of the hidden layers, NaN for weights that take none."""
+def _gains(run: Run, widths: Sequence[int]) -> dict[str, float]:
+    """Return the gains of the first layer and of the hidden ones, NaN for weights that take none."""
     if run.gain is not None:
-        return run.gain
+        return {"gain": run.gain, "gain_in": run.gain_in or run.gain}
     gains = run.gains(tuple(widths))
-    return np.nan if gains is None else gains.gain
+    if gains is None:
+        return {"gain": np.nan, "gain_in": np.nan}
+    return {"gain": gains.gain, "gain_in": gains.gain_in}
+
+
+def _clipped(result: Result) -> dict[str, float]:
+    """Return the number of clipped steps in all epochs, in the first and in the last one."""
+    counts = [epoch.clipped for epoch in result.epochs]
+    first, last = (counts[0], counts[-1]) if counts else (np.nan, np.nan)
+    return {"clipped": sum(counts), "clipped_first": first, "clipped_last": last}
 
 
 def _row(result: Result, settings: dict[str, Any], epoch: Epoch | None) -> dict[str, Any]:

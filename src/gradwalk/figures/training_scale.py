@@ -8,28 +8,35 @@ from typing import Any
 
 from gradwalk.data import full_size, title
 from gradwalk.figures import provenance
-from gradwalk.figures.outcomes import RUN, Line, endings, listed
+from gradwalk.figures.outcomes import RUN, Line, clipping, endings, listed
 from gradwalk.figures.table import Table
 
 
 @dataclass(frozen=True)
 class TrainingScale:
-    """The data of a trained table, the number of training examples, the epochs of its longest run, the parameters."""
+    """How much was trained for a table.
+
+    data: the name of the data set. examples: to train on. epochs: of the longest run; a run that makes no more mistakes
+    may stop before. params: the parameter limit. rate_left: the share of the learning rates that is left at the end of
+    the longest run.
+    """
 
     data: str
     examples: float
     epochs: float
     params: float
+    rate_left: float
 
     @classmethod
     def of(cls, table: Table) -> TrainingScale:
         """Return how much was trained for a table."""
-        frame, longest = table.frame, table.frame["epoch"].max()
+        frame = table.frame
         return cls(
             data=str(frame["data"].iloc[0]),
             examples=float(frame["train_examples"].max()),
-            epochs=0.0 if longest != longest else float(longest),
+            epochs=float(frame["epochs"].max()),
             params=float(frame["params"].max()),
+            rate_left=float((frame["decay"] ** frame["epochs"]).min()),
         )
 
     def reduction(self, paper: Mapping[str, Any]) -> str:
@@ -68,6 +75,8 @@ def what_was_trained(table: Table, reduction: str | None) -> list[Line]:
         ("g", listed(frame["gain"])),
         ("λ in, λ out", f"{listed(frame['rate_in'])}; {listed(frame['rate_out'])}"),
         ("weights", ", ".join(sorted(set(frame["weights"])))),
+        ("optimizer", ", ".join(sorted(set(frame["optimizer"])))),
+        ("clipped", _clipped(table)),
         ("seeds", listed(frame["seed"])),
         *provenance.lines(table),
     ]
@@ -78,6 +87,11 @@ def _data(table: Table, scale: TrainingScale) -> str:
     share = f" of {all_examples:,}" if all_examples and scale.examples < all_examples else ""
     note = f". {table.made['note']}" if "note" in table.made else ""
     return f"{title(scale.data)}: {scale.examples:,.0f}{share} to train on, {held_out:,.0f} held out{note}"
+
+
+def _clipped(table: Table) -> str:
+    limits = listed(table.frame["clip"])
+    return f"gradients longer than {limits}: {clipping(table.frame)}" if limits else "no limit"
 
 
 def _widths(table: Table) -> str:

@@ -3,7 +3,7 @@
 All weights and biases count, including those of the first and the last layer. The rule takes the smallest network
 *above* the limit. Two numbers in the paper do not follow from it: at 4e6 parameters and D=4 it prints N=1228, which is
 below the limit, where the smallest above it is N=1229 (erratum E6); and the widths of its auto-encoder of D=128 do not
-increase by a constant (E7).
+increase by a constant, as its rule demands (E7).
 """
 
 from collections.abc import Callable, Sequence
@@ -48,25 +48,24 @@ def classifier_widths(inputs: int, classes: int, depth: int, params: float) -> t
 
 
 def autoencoder_widths(inputs: int, depth: int, params: float, code: int = CODE) -> tuple[int, ...]:
-    """Return the depth + 1 widths, input first, of an auto-encoder whose widths grow evenly from its code.
+    """Return the depth + 1 widths, input first, of an auto-encoder whose widths increase by a constant from its code.
 
-    Layer depth/2 is the code, and the last layer has as many units as there are inputs. The widths between the code and
-    the widest hidden layer are evenly spaced and rounded; the widest is the smallest that exceeds `params` parameters.
+    Layer depth/2 is the code, and the last layer has as many units as there are inputs. The increase is the smallest
+    integer with which the network exceeds `params` parameters.
 
-    >>> autoencoder_widths(784, 4, 16e6)
-    (784, 9816, 30, 9816, 784)
+    >>> autoencoder_widths(784, 4, 16e6), autoencoder_widths(784, 128, 16e6)[1:4]
+    ((784, 9816, 30, 9816, 784), (597, 588, 579))
     """
     depth, limit = _checked("autoencoder_widths", inputs, inputs, depth, params)
     checks.whole("autoencoder_widths", "code", code)
     if depth % 2 or depth < 4:
         raise ValueError(f"autoencoder_widths: depth must be even and at least 4, got depth={depth}")
-    half = depth // 2 - 1
 
-    def widths(top: int) -> tuple[int, ...]:
-        rising = [code + round((top - code) * place / half) for place in range(1, half + 1)]
+    def widths(increase: int) -> tuple[int, ...]:
+        rising = [code + increase * distance for distance in range(1, depth // 2)]
         return (inputs, *rising[::-1], code, *rising, inputs)
 
-    return widths(_first_above("autoencoder_widths", limit, code, widths))
+    return widths(_first_above("autoencoder_widths", limit, 0, widths))
 
 
 def _checked(where: str, inputs: int, outputs: int, depth: int, params: float) -> tuple[int, float]:
@@ -78,14 +77,14 @@ def _checked(where: str, inputs: int, outputs: int, depth: int, params: float) -
 
 
 def _first_above(where: str, limit: float, least: int, widths: Callable[[int], tuple[int, ...]]) -> int:
-    """Return the smallest width whose parameter count is above the limit, by bisection."""
+    """Return the smallest number whose widths have more parameters than the limit, by bisection."""
     smallest = parameter_count(widths(least))
     if smallest > limit:
         raise ValueError(
             f"{where}: params must be at least {smallest - 1:,}, the limit for the narrowest network of this depth, "
             f"got params={limit:,.0f}"
         )
-    low, high = least, 2 * least
+    low, high = least, max(1, 2 * least)
     while parameter_count(widths(high)) <= limit:
         low, high = high, 2 * high
     while high - low > 1:

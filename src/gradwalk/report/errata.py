@@ -144,30 +144,31 @@ def _widths_of_autoencoder() -> Erratum:
     def counted() -> str:
         from gradwalk.nets.widths import autoencoder_widths, parameter_count
 
-        increase, widths = 1, _even_widths(depth, code, 1)
-        while parameter_count(widths) <= limit:
-            increase += 1
-            widths = _even_widths(depth, code, increase)
-        rounded, shallow = autoencoder_widths(_PIXELS, depth, limit), autoencoder_widths(_PIXELS, 4, limit)
+        deep, shallow = autoencoder_widths(_PIXELS, depth, limit), autoencoder_widths(_PIXELS, 4, limit)
         return (
-            f"an increase of {increase} is the first above the limit: {widths[1]} {widths[2]} ... {code} ... "
-            f"{widths[-2]} {_PIXELS}, {parameter_count(widths):,} parameters. gradwalk rounds evenly spaced widths "
-            f"instead: {max(rounded[1:-1])} at the top, {parameter_count(rounded):,} parameters. D = 4 gives "
-            f"{list(shallow[1:])}, as printed"
+            f"an increase of {deep[1] - deep[2]} is the first above the limit, with {parameter_count(deep):,} "
+            f"parameters. D = 4 gives {list(shallow[1:])}, as printed"
         )
 
     return Erratum(
         "E7",
         "auto-encoder, D = 128: 576 567 558 ... 48 39 30 38 48 ... 576 784",
-        "no constant increase gives those widths: 576 − 30 is no multiple of 9, and 38 breaks the symmetry",
+        "no constant increase gives those widths: 576 − 30 is no multiple of 9, and 38 breaks the symmetry. The rule "
+        f"as written gives {_evenly_rising(depth, code, 9)}",
         _if_torch(counted),
     )
 
 
-def _even_widths(depth: int, code: int, increase: int) -> tuple[int, ...]:
-    """Return the layer sizes of an auto-encoder, input first, with a constant increase away from the code."""
-    half = [code + increase * distance for distance in range(1, depth // 2)]
-    return (_PIXELS, *reversed(half), code, *half, _PIXELS)
+def _evenly_rising(depth: int, code: int, increase: int) -> str:
+    """Return the layer sizes of an auto-encoder with a constant increase away from its code.
+
+    >>> _evenly_rising(128, 30, 9)
+    '597 588 ... 48 39 30 39 48 ... 588 597 784'
+    """
+    top = code + increase * (depth // 2 - 1)
+    rising = (code + increase, code + 2 * increase, top - increase, top)
+    low, next_low, next_high, high = rising
+    return f"{high} {next_high} ... {next_low} {low} {code} {low} {next_low} ... {next_high} {high} {_PIXELS}"
 
 
 def _order_of_expansion() -> Erratum:

@@ -50,15 +50,27 @@ class Claim:
         return self.judge(tables) if set(self.figures) & set(tables) else not_run(*self.figures)
 
 
-def graded(parts: Sequence[bool]) -> Verdict:
-    """Return the verdict on a claim of several parts: all of them hold, some, or none.
+@dataclass(frozen=True)
+class Part:
+    """A part of a claim: whether it holds, or None and why it is open."""
+
+    holds: bool | None
+    why_open: str = ""
+
+
+def graded(parts: Sequence[bool | None]) -> Verdict:
+    """Return the verdict on a claim of several parts: all of them hold, some, or none; None is a part that is open.
 
     >>> graded([True, True]), graded([True, False]), graded([False, False])
     ('holds', 'holds in part', 'does not hold')
+    >>> graded([True, None]), graded([True, None, False])
+    ('undecided', 'holds in part')
     """
-    if all(parts):
-        return HOLDS
-    return IN_PART if any(parts) else FAILS
+    if True in parts and False in parts:
+        return IN_PART
+    if None in parts:
+        return UNDECIDED
+    return HOLDS if all(parts) else FAILS
 
 
 def judged(came_out: str, obstacle: str | None, verdict: Callable[[], Verdict]) -> Finding:
@@ -70,6 +82,19 @@ def judged(came_out: str, obstacle: str | None, verdict: Callable[[], Verdict]) 
     if obstacle:
         return Finding(UNDECIDED, f"{came_out} ({obstacle}).")
     return Finding(verdict(), f"{came_out}.")
+
+
+def weighed(came_out: str, obstacle: str | None, parts: Callable[[], Sequence[Part]]) -> Finding:
+    """Return the finding on a claim of several parts, with the reasons for those that are open.
+
+    >>> weighed("11 and 22 mistakes", None, lambda: [Part(None, "too close to call")])
+    Finding(verdict='undecided', came_out='11 and 22 mistakes (too close to call).')
+    """
+    if obstacle:
+        return Finding(UNDECIDED, f"{came_out} ({obstacle}).")
+    found = parts()
+    reasons = "; ".join(dict.fromkeys(part.why_open for part in found if part.holds is None))
+    return Finding(graded([part.holds for part in found]), f"{came_out} ({reasons})." if reasons else f"{came_out}.")
 
 
 def not_run(*figures: str) -> Finding:

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradwalk import __version__, figures
-from gradwalk.figures import table as table_files
 from gradwalk.figures.outcomes import Line
 from gradwalk.files import write_atomic
 from gradwalk.report.claims import CLAIMS, findings
+from gradwalk.report.committed import Committed, committed
 from gradwalk.report.errata import LAYERS, distances, errata
 from gradwalk.report.explorer import fragment
 from gradwalk.report.finding import VERDICTS, Claim, Finding, Tables, figure_title
+from gradwalk.report.tables import read_tables
 
 if TYPE_CHECKING:
     from gradwalk.figures.interactive.frame import Panel
@@ -43,11 +44,12 @@ class FigureSection:
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """A claim, what came out, and by how much the runs behind that are smaller than the paper's."""
+    """A claim, what came out, by how much the runs are smaller than the paper's, and the best committed finding."""
 
     claim: Claim
     finding: Finding
     reduced: str
+    committed: Committed | None
 
 
 def write_page(folder: Path, tables: Tables | None = None, left_out: Mapping[str, str] | None = None) -> Path:
@@ -58,12 +60,6 @@ def write_page(folder: Path, tables: Tables | None = None, left_out: Mapping[str
     path = folder / FILE
     write_atomic(path, page(read_tables(folder) if tables is None else tables, folder, left_out))
     return path
-
-
-def read_tables(folder: Path) -> dict[str, figures.Table]:
-    """Return the tables of figures that are in the folder as CSV files, by the names of the figures."""
-    paths = {name: folder / f"{name}.csv" for name in figures.FIGURES.names}
-    return {name: table_files.read(path) for name, path in paths.items() if path.exists()}
 
 
 def page(tables: Tables, folder: Path, left_out: Mapping[str, str] | None = None) -> str:
@@ -96,7 +92,7 @@ def page(tables: Tables, folder: Path, left_out: Mapping[str, str] | None = None
 def claim_rows(tables: Tables) -> list[ClaimRow]:
     """Return the rows of the tables of claims."""
     return [
-        ClaimRow(CLAIMS[name], finding, _reduced(CLAIMS[name], finding, tables))
+        ClaimRow(CLAIMS[name], finding, _reduced(CLAIMS[name], finding, tables), committed().get(name))
         for name, finding in findings(tables).items()
     ]
 

@@ -38,11 +38,11 @@ class Run(BaseModel):
     weights: the name of an initialiser; "gaussian" and "orthogonal" weights are scaled by the gains, others have a
     scale of their own and take no gain. width: of all hidden layers; if it is given, `params`, the parameter limit of
     the paper's rule, is None. gain: of all layers that read an activation; None for the unbiased gain. gain_in: of the
-    first layer (g_1). gain_out: of the last layer (g_D); None for `gain`. deepest: D_max of the learning rates over
-    depth. bias_rate: the learning rate of the biases relative to that of the weights; 0 freezes them. optimizer:
-    its name, with parameters in parentheses as in "adam(beta2=0.99)". weight_decay: as in torch.optim, an L2 term of
-    the gradient, or decoupled for "adamw". decay: factor of all learning rates after each epoch. clip: the largest norm
-    of the gradient of all parameters together; longer gradients are scaled down to it.
+    first layer (g_1); None for `gain`. gain_out: of the last layer (g_D); None for `gain`. deepest: D_max of the
+    learning rates over depth. bias_rate: the learning rate of the biases relative to that of the weights; 0 freezes
+    them. optimizer: its name, with parameters in parentheses as in "adam(beta2=0.99)". weight_decay: as in torch.optim,
+    an L2 term of the gradient, or decoupled for "adamw". decay: factor of all learning rates after each epoch. clip:
+    the largest norm of the gradient of all parameters together; longer gradients are scaled down to it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -57,7 +57,7 @@ class Run(BaseModel):
     params: Positive | None = 4e6
     width: int | None = Field(None, ge=1, le=checks.WIDEST)
     gain: Positive | None = None
-    gain_in: Positive = 1.0
+    gain_in: Positive | None = 1.0
     gain_out: Positive | None = None
     rate_in: Positive = 0.01
     rate_out: Positive = 0.01
@@ -158,7 +158,7 @@ class Run(BaseModel):
         if walk is None:
             return None
         defaults = default_gains(activations.activation(self.activation), widths, walk, self.gain)
-        return Gains(self.gain_in, defaults.gain, self.gain_out or defaults.gain)
+        return Gains(self.gain_in or defaults.gain, defaults.gain, self.gain_out or defaults.gain)
 
     def initial_layers(self, data: Dataset, device: str = "cpu") -> Iterator[Layer]:
         """Return an iterator over the initial weights and biases of each layer; gains are solved for at once."""

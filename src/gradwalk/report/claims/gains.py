@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,36 +15,30 @@ from gradwalk.report.finding import FAILS, HOLDS, IN_PART, Claim, Finding, Table
 
 WIDTH, DEPTH = 100, 200  # the paper's
 ENOUGH_WIDTHS = 5
+MOST = 0.5  # of the widths
 
 
 def predicted_gains_match(tables: Tables) -> Finding:
     """Judge C3."""
     table = tables["fig2"]
-    words, close, usable = [], [], []
-    for name, equation in EQUATIONS.items():
-        rows = table.where(panel="best", activation=name)
-        deviation = np.abs(rows["gain"] - rows["printed"]) / rows["gain_error"]
-        exact = np.abs(rows["gain"] - rows["ours"]) / rows["gain_error"]
-        drift = table.facts["depth"] * np.abs(np.log(rows["gain"] / rows["printed"]))
-        close.append(bool((deviation <= CLOSE).all()))
-        usable.append(bool((drift < GUIDE).all()))
-        farthest = rows["width"][np.argmax(deviation)]
-        limit = f"{deviation.max():.1f} standard errors of {equation} (farthest at N = {farthest:.0f})"
-        words.append(f"{TITLES[name]} within {limit}, {exact.max():.1f} of the exact g")
+    matches = [_match(table, name) for name in EQUATIONS]
 
     def verdict() -> Verdict:
-        return HOLDS if all(close) else IN_PART if all(usable) else FAILS
+        if all(match.everywhere for match in matches):
+            return HOLDS
+        return IN_PART if all(match.mostly for match in matches) else FAILS
 
-    return judged("; ".join(words), _too_few_widths(table), verdict)
+    return judged("; ".join(match.words for match in matches), _too_few_widths(table), verdict)
 
 
 def tanh_lies_between(tables: Tables) -> Finding:
     """Judge C4."""
     table = tables["fig2"]
-    linear, relu, tanh = (table.where(panel="best", activation=name) for name in ("linear", "relu", "tanh"))
+    tanh = table.where(panel="best", activation="tanh")
     (low, high), width, gain = PAPERS_TANH, tanh["width"], tanh["gain"]
+    linear, relu = (_gains_at(table, name, width) for name in ("linear", "relu"))
     inside = (gain >= low) & (gain <= high)
-    between = (gain > linear["gain"]) & (gain < relu["gain"])
+    between = (gain > linear) & (gain < relu)
     came_out = (
         f"{low:g} to {high:g} at {_widths(width, inside)}; above linear and below ReLU at {_widths(width, between)}; "
         f"{gain[0]:.2f} at N = {width[0]:.0f} down to {gain[-1]:.2f} at N = {width[-1]:.0f}"
@@ -71,8 +66,8 @@ C3 = Claim(
     name="C3",
     words="The predicted g of linear and ReLU matches the simulated best g over N.",
     criterion="Holds: at every width the simulated best g of linear and ReLU is within 4 standard errors of eq. 13 "
-    "and 18. In part: it is not, but at the printed g the mean log-norm over the depth would stay within 1. "
-    "Undecided: fewer than 5 widths, or not D = 200.",
+    "and 18. In part: at more than half of the widths, for both, or so near that at the printed g the mean log-norm "
+    "over the depth would stay within 1. Undecided: fewer than 5 widths, or not D = 200.",
     figures=("fig2",),
     judge=predicted_gains_match,
     errata=("E2", "E3", "E11", "E12"),
@@ -99,11 +94,39 @@ C5 = Claim(
 )
 
 
+@dataclass(frozen=True)
+class _Match:
+    """How the simulated best g of an activation compare with an equation of the paper."""
+
+    everywhere: bool
+    mostly: bool
+    words: str
+
+
+def _match(table: Table, name: str) -> _Match:
+    rows = table.where(panel="best", activation=name)
+    widths, gain, error = rows["width"], rows["gain"], rows["gain_error"]
+    deviation, exact = (np.abs(gain - rows[other]) / error for other in ("printed", "ours"))
+    usable = table.facts["depth"] * np.abs(np.log(gain / rows["printed"])) < GUIDE
+    close = deviation <= CLOSE
+    farthest = f"{deviation.max():.1f} standard errors away at N = {widths[np.argmax(deviation)]:.0f}"
+    words = f"{TITLES[name]}: {EQUATIONS[name]} at {_widths(widths, close)}, {farthest}"
+    mostly = bool((close | usable).mean() > MOST)
+    return _Match(bool(close.all()), mostly, f"{words}; at most {exact.max():.1f} from the exact g")
+
+
 def _too_few_widths(table: Table) -> str | None:
     rows = table.where(panel="best", activation="linear")
     if len(rows.frame) < ENOUGH_WIDTHS:
         return f"{ENOUGH_WIDTHS} widths are needed"
     return None if table.facts["depth"] == DEPTH else f"D = {DEPTH} is needed"
+
+
+def _gains_at(table: Table, name: str, widths: NDArray[Any]) -> NDArray[Any]:
+    """Return the simulated best g of an activation at these widths, NaN where there is none."""
+    rows = table.where(panel="best", activation=name)
+    by_width = dict(zip(rows["width"], rows["gain"], strict=True))
+    return np.array([by_width.get(width, np.nan) for width in widths])
 
 
 def _widths(widths: NDArray[Any], chosen: NDArray[Any]) -> str:

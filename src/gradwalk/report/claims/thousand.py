@@ -40,8 +40,8 @@ C9 = Claim(
     name="C9",
     words="1000 layers reach about 50 training mistakes on MNIST (N = 249, g = 1.05).",
     criterion="Holds: the best run from Gaussian weights came down to 75 training mistakes or fewer. In part: to "
-    "150. Undecided: not on all 60,000 examples of MNIST, fewer than 1000 layers, not about 249 wide, or more than "
-    "150 mistakes in fewer than 500 epochs.",
+    "150. Undecided: not on all 60,000 examples of MNIST, not from Gaussian weights, fewer than 1000 layers, not "
+    "about 249 wide, or more than 150 mistakes in fewer than 500 epochs.",
     figures=("fig4c",),
     judge=a_thousand_layers_learn,
     in_paper=True,
@@ -51,6 +51,8 @@ C9 = Claim(
 def _too_small_for_this(scale: TrainingScale, runs: DeepRuns) -> str | None:
     if scale.examples < (whole := full_size(MNIST) or 0):
         return f"{whole:,} examples are needed"
+    if "gaussian" not in runs.lowest:
+        return "Gaussian weights are needed"
     if runs.depth < 1000 or not PAPERS_WIDTH[0] <= runs.width <= PAPERS_WIDTH[1]:
         return "D = 1000 and N = 249 are needed"
     return None
