@@ -16,16 +16,23 @@ from gradwalk.simulation import memory
 from gradwalk.simulation.arena import Arena
 from gradwalk.simulation.dense import DenseSampler
 from gradwalk.simulation.exact import ExactSampler
+from gradwalk.simulation.neutral import sides
 
 RECTANGULAR = (7, 20, 5, 33, 12, 12, 40, 3)
 
 
-def assert_same_law(left, right):
+def with_vectors(name):
+    """Return the activation with another kink, which keeps a neutral one from being sampled without vectors."""
+    f = gw.activation(name)
+    return gw.Activation(f.name, f.f, f.derivative, (*f.kinks, 1.0))
+
+
+def assert_same_law(left, right, level=0.01):
     """Assert that two samples agree by the Kolmogorov-Smirnov test and in their first two moments."""
     if max(left.std(), right.std()) < 1e-5:  # no walk at all, up to rounding
         assert left.mean() == pytest.approx(right.mean(), abs=1e-5)
         return
-    assert stats.ks_2samp(left, right).pvalue > 0.01
+    assert stats.ks_2samp(left, right).pvalue > level
     error = math.hypot(left.std() / math.sqrt(len(left)), right.std() / math.sqrt(len(right)))
     assert abs(left.mean() - right.mean()) < 4 * error
     spread = math.hypot(*(math.sqrt(np.var((sample - sample.mean()) ** 2) / len(sample)) for sample in (left, right)))
@@ -33,7 +40,7 @@ def assert_same_law(left, right):
 
 
 @pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
-@pytest.mark.parametrize("name", ["linear", "relu", "tanh", "gelu"])
+@pytest.mark.parametrize("name", ["linear", "relu", "leaky_relu(0.3)", "tanh", "gelu"])
 @pytest.mark.parametrize("n", [5, 20, 40])
 def test_exact_and_dense_sampler_have_one_law(name, n, weights):
     depth, count = 12, 1500
@@ -45,7 +52,7 @@ def test_exact_and_dense_sampler_have_one_law(name, n, weights):
 
 
 @pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
-@pytest.mark.parametrize("name", ["linear", "relu", "tanh", "gelu"])
+@pytest.mark.parametrize("name", ["linear", "relu", "leaky_relu(0.3)", "tanh", "gelu"])
 def test_both_have_one_law_for_unequal_widths_and_gains(name, weights):
     gains = [1.1, 1.5, 0.9, 1.3, 1.2, 1.6, 1.0]
     exact = gw.simulate(name, RECTANGULAR, gain=gains, walks=4000, rng=5, weights=weights)
@@ -62,6 +69,57 @@ def test_the_joint_law_of_two_layers_agrees():
     )
     assert_same_law(exact @ [1.0, -1.0], dense @ [1.0, -1.0])
     assert_same_law(exact.prod(axis=1), dense.prod(axis=1))
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+@pytest.mark.parametrize("name", ["linear", "relu", "leaky_relu(0.3)", "leaky_relu(-0.7)"])
+@pytest.mark.parametrize("widths", [(2,) * 8, RECTANGULAR, RECTANGULAR[::-1]])
+def test_neutral_walks_without_vectors_have_the_joint_law_of_walks_with_vectors(widths, name, weights):
+    short, long = (
+        gw.simulate(f, widths, gain=1.3, walks=10_000, rng=seed, weights=weights)
+        for f, seed in ((name, 3), (with_vectors(name), 4))
+    )
+    statistics = (
+        lambda walks: walks.log_norm[:, 4],
+        lambda walks: walks.log_variance[:, 4],
+        lambda walks: walks.final + walks.log_variance[:, 0],
+        lambda walks: walks.log_norm[:, 4] * walks.log_variance[:, 4],
+        lambda walks: walks.luck @ [1.0, 2.0] + walks.final if name != "relu" else walks.final,  # see luck of relu
+    )
+    for statistic in statistics:
+        samples = (np.round(statistic(walks) + 1 / 300, 2) for walks in (short, long))  # atoms are rounded alike
+        assert_same_law(*samples, level=0.01 / len(statistics))
+    assert abs(short.resampled - long.resampled) <= 5 * math.sqrt(short.resampled + long.resampled)
+
+
+def test_activations_that_need_no_vectors_are_the_neutral_ones():
+    for name in gw.activations.names():
+        f = gw.activation(name)
+        assert (sides(f) is not None) == (gw.kind(f) == "neutral"), name
+    relu = gw.activation("relu")
+    assert sides(relu.scaled(7.0)) == sides(relu) == (0.0, 0.0)
+    assert sides(gw.activation("hard_tanh").scaled(1e-9)) is None
+    assert sides(
+        gw.Activation("steep", lambda a: np.where(a > 0, a, -2 * a), lambda a: np.where(a > 0, 1.0, -2.0))
+    ) == (
+        math.log(2),
+        -0.5,
+    )
+
+
+def test_a_factor_on_a_neutral_activation_is_a_factor_on_the_gain():
+    plain = gw.simulate("relu", RECTANGULAR, gain=3.0, walks=5, rng=1)
+    tripled = gw.Activation("relu3", lambda a: 3 * np.maximum(a, 0), lambda a: 3.0 * (a > 0), (0.0,))
+    scaled = gw.simulate(tripled, RECTANGULAR, gain=1.0, walks=5, rng=1)
+    np.testing.assert_allclose(scaled.log_norm, plain.log_norm)
+    np.testing.assert_allclose(scaled.log_variance, plain.log_variance)
+
+
+def test_the_variance_of_layer_0_is_one_and_grows_by_the_gain():
+    low, high = (gw.simulate("relu", 20, 50, gain=gain, walks=5, rng=1) for gain in (1.0, 1.5))
+    assert not low.log_variance[:, -1].any()
+    grown = 2 * math.log(1.5) * np.arange(50, -1, -1)
+    np.testing.assert_allclose(high.log_variance, low.log_variance + grown)
 
 
 def test_the_dense_sampler_is_the_network_of_eq_1_to_7():
@@ -110,30 +168,39 @@ def test_leaky_relu_walk_has_the_variance_of_the_quadrature():
 
 def test_inactive_layers_are_resampled_and_counted():
     n, depth, count = 4, 30, 2000
-    for method in ("exact", "dense"):
-        walks = gw.simulate("relu", n, depth, gain=1.0, walks=count, rng=4, method=method)
+    for f, method in (("relu", "exact"), (with_vectors("relu"), "exact"), ("relu", "dense")):
+        walks = gw.simulate(f, n, depth, gain=1.0, walks=count, rng=4, method=method)
         share = 2.0**-n / (1 - 2.0**-n)  # expected number of draws before a layer is active
         expected = depth * count * share
         assert abs(walks.resampled - expected) < 4 * math.sqrt(expected * (1 + share))
     assert gw.simulate("tanh", n, depth, gain=1.0, walks=count, rng=4).resampled == 0
 
 
-def test_luck_has_mean_zero_and_explains_most_of_a_tanh_walk():
-    walks = gw.simulate("tanh", 50, 100, gain=1.2, walks=2000, rng=3)
+@pytest.mark.parametrize(("name", "left"), [("tanh", 0.5), ("linear", 0.8), ("leaky_relu(0.5)", 0.9)])
+def test_luck_has_mean_zero_and_explains_much_of_a_walk(name, left):
+    walks = gw.simulate(name, 50, 100, gain=1.2, walks=2000, rng=3)
     assert np.all(np.abs(walks.luck.mean(axis=0)) < 4 * walks.luck.std(axis=0) / math.sqrt(2000))
     rest = walks.final - walks.luck @ np.linalg.lstsq(walks.luck, walks.final - walks.mean)[0]
-    assert rest.std() < 0.5 * walks.spread
+    assert rest.std() < left * walks.spread
+
+
+def test_luck_of_relu_has_mean_zero_even_if_layers_are_resampled():
+    walks = gw.simulate("relu", 4, 100, gain=1.2, walks=4000, rng=3)
+    assert walks.resampled > 10_000
+    assert np.all(np.abs(walks.luck.mean(axis=0)) < 4 * walks.luck.std(axis=0) / math.sqrt(4000))
+    rest = walks.final - walks.luck @ np.linalg.lstsq(walks.luck, walks.final - walks.mean)[0]
+    assert rest.std() < 0.9 * walks.spread
 
 
 @pytest.mark.parametrize(("method", "sampler"), [("exact", ExactSampler), ("dense", DenseSampler)])
 @pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
 def test_layers_drawn_again_are_the_same_layers(method, sampler, weights, monkeypatch):
     arguments = {"gain": 1.3, "walks": 24, "rng": 5, "weights": weights, "method": method}
-    whole = gw.simulate("relu", 6, 40, **arguments)
+    whole = gw.simulate(with_vectors("relu"), 6, 40, **arguments)
     monkeypatch.setattr(memory, "KEPT_BYTES", 24 * 7.5 * sampler.layer_bytes(6, 6))
     monkeypatch.setattr(memory, "LEAST_BYTES", 24 * sampler.layer_bytes(6, 6))
     assert len(memory.segments(sampler, (6,) * 41, 24)) > 4
-    segmented = gw.simulate("relu", 6, 40, **arguments)
+    segmented = gw.simulate(with_vectors("relu"), 6, 40, **arguments)
     np.testing.assert_array_equal(whole.log_norm, segmented.log_norm)
     assert whole.resampled == segmented.resampled
 
@@ -144,15 +211,16 @@ def test_a_smaller_last_block_fits_in_the_arena(monkeypatch):
     monkeypatch.setattr(memory, "KEPT_BYTES", 10 * 3.9 * size)
     monkeypatch.setattr(memory, "LEAST_BYTES", 10 * size)
     monkeypatch.setattr(memory, "BLOCK_BYTES", 10 * size)
-    assert np.isfinite(gw.simulate("relu", 6, 40, gain=1.3, walks=17, rng=1).log_norm).all()
+    assert np.isfinite(gw.simulate("tanh", 6, 40, gain=1.3, walks=17, rng=1).log_norm).all()
 
 
-def test_same_seed_same_walks_on_any_number_of_cores(monkeypatch):
+@pytest.mark.parametrize("name", ["tanh", "relu"])
+def test_same_seed_same_walks_on_any_number_of_cores(name, monkeypatch):
     arguments = {"gain": 1.1, "walks": 3000, "rng": 5}
-    here = gw.simulate("tanh", 30, 10, **arguments)
+    here = gw.simulate(name, 30, 10, **arguments)
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    np.testing.assert_array_equal(here.log_norm, gw.simulate("tanh", 30, 10, **arguments).log_norm)
-    assert not np.array_equal(here.log_norm, gw.simulate("tanh", 30, 10, gain=1.1, walks=3000, rng=6).log_norm)
+    np.testing.assert_array_equal(here.log_norm, gw.simulate(name, 30, 10, **arguments).log_norm)
+    assert not np.array_equal(here.log_norm, gw.simulate(name, 30, 10, gain=1.1, walks=3000, rng=6).log_norm)
 
 
 def test_a_generator_advances_and_the_global_seed_is_untouched():
@@ -163,11 +231,13 @@ def test_a_generator_advances_and_the_global_seed_is_untouched():
     np.testing.assert_array_equal(state, np.random.get_state()[1])  # noqa: NPY002
 
 
-def test_every_keeps_some_layers_of_the_same_walks():
-    whole = gw.simulate("relu", 20, 50, gain=1.4, walks=10, rng=1)
-    some = gw.simulate("relu", 20, 50, gain=1.4, walks=10, rng=1, every=20)
+@pytest.mark.parametrize("name", ["tanh", "relu"])
+def test_every_keeps_some_layers_of_the_same_walks(name):
+    whole = gw.simulate(name, 20, 50, gain=1.4, walks=10, rng=1)
+    some = gw.simulate(name, 20, 50, gain=1.4, walks=10, rng=1, every=20)
     assert some.layers.tolist() == [50, 30, 10, 0]
     np.testing.assert_array_equal(some.log_norm, whole.log_norm[:, [0, 20, 40, 50]])
+    np.testing.assert_array_equal(some.log_variance, whole.log_variance[:, [0, 20, 40, 50]])
 
 
 def test_walks_describe_what_was_sampled():
@@ -185,10 +255,11 @@ def test_the_summary_has_the_quantiles_of_the_walks_at_a_few_layers():
     assert rows[1][1:] == pytest.approx((column.mean(), *np.quantile(column, [0.05, 0.95])))
 
 
-@pytest.mark.parametrize(("name", "gain"), [("relu", 0.1), ("linear", 20.0)])
-def test_nothing_overflows_or_underflows_at_log_norms_of_30_000(name, gain):
-    depth, step = 12_000, gw.step(name, 5)
-    walks = gw.simulate(name, 5, depth, gain=gain, walks=4, rng=1, every=1000)
+@pytest.mark.parametrize(("name", "gain"), [("relu", 1e-8), ("linear", 1e8)])
+@pytest.mark.parametrize("form", [gw.activation, with_vectors])
+def test_nothing_overflows_or_underflows_at_log_norms_of_30_000(form, name, gain):
+    depth, step = 1700, gw.step(name, 5)
+    walks = gw.simulate(form(name), 5, depth, gain=gain, walks=4, rng=1, every=100)
     expected = depth * (step.drift / 2 + math.log(gain))
     assert abs(expected) > 30_000
     assert abs(walks.mean - expected) < 4 * math.sqrt(depth * step.variance) / 2 / 2
@@ -204,10 +275,12 @@ def test_saturated_layers_do_not_underflow():
 
 MEMORY = """
 import re
+import numpy as np
 import gradwalk as gw
 from gradwalk.simulation.arena import Arena
-gw.simulate("relu", 200_000, 55, gain=1.41, walks=4, rng=1)  # segments, in all threads
-gw.simulate("relu", 4_000_000, 3, gain=1.41, walks=2, rng=1)  # layers so large that there is one thread
+relu = gw.Activation("relu", lambda a: np.maximum(a, 0), lambda a: (a > 0).astype(a.dtype), (0.0, 1.0))
+gw.simulate(relu, 200_000, 55, gain=1.41, walks=4, rng=1)  # segments, in all threads
+gw.simulate(relu, 4_000_000, 3, gain=1.41, walks=2, rng=1)  # layers so large that there is one thread
 gw.simulate("linear", 1, 2000, gain=1.8, walks=11_000, rng=1)  # a large result
 gw.simulate("relu", 1200, 13, gain=1.41, walks=1, rng=1, method="dense")  # segments of matrices
 print(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
@@ -225,7 +298,7 @@ def test_memory_stays_under_a_gigabyte():
 
 @settings(max_examples=40, deadline=None)
 @given(
-    name=st.sampled_from(["linear", "relu", "tanh", "gelu", "softplus", "hard_tanh", "sin", "selu"]),
+    name=st.sampled_from(["linear", "relu", "leaky_relu(0.1)", "tanh", "gelu", "softplus", "hard_tanh", "sin", "selu"]),
     widths=st.lists(st.integers(1, 40), min_size=2, max_size=12),
     log_gain=st.floats(-3, 3),
     weights=st.sampled_from(["gaussian", "orthogonal"]),
@@ -267,7 +340,7 @@ GOOD = {"activation": "relu", "width": 10, "depth": 5, "gain": 1.4, "walks": 3, 
         ({"activation": "rleu"}, "did you mean 'relu'"),
         ({"width": 10**8}, "simulate: width must be at most"),
         ({"walks": 10**5, "depth": 1000}, "keep fewer layers with every=5 or reduce the number of walks"),
-        ({"width": 10**6, "depth": 10**4}, "this wide and this deep do not fit in memory"),
+        ({"activation": "tanh", "width": 10**6, "depth": 10**4}, "this wide and this deep do not fit in memory"),
         ({"width": 20_000, "method": "dense"}, "use method='exact'"),
         ({"activation": gw.Activation("none", np.zeros_like, np.zeros_like)}, "a layer was inactive in 2001 draws"),
         (

@@ -1,4 +1,4 @@
-"""Samples of the walk: `exact` draws no matrix and costs O(width) per layer; `dense` is the literal network."""
+"""Samples of the walk: `exact` draws no matrix, `neutral` no vector either; `dense` is the literal network."""
 
 from gradwalk.simulation.walks import Method, Walks, simulate
 

@@ -1,7 +1,8 @@
 """How a simulation is cut to fit in memory: walks into blocks, the layers of a block into segments."""
 
+import os
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +17,35 @@ MARK_BYTES = 256e6  # signals at which segments begin
 HEAVY_BYTES = 4e6  # if one layer of a block is larger, there is memory for one thread only
 BLOCK_BYTES = 1e6  # otherwise one layer of a block is small enough to stay in the cache,
 LEAST_BYTES = 2e5  # and large enough that NumPy's overhead per call does not dominate
+LEAST_WALKS = 512  # of a block without vectors, for the same reason,
+MOST_WALKS = 4096  # and for the cache
 RESULT_CELLS = 24_000_000  # of log_norm and log_variance, 8 bytes each
+
+
+class Plan(NamedTuple):
+    """How many walks are drawn together, on how many threads, and how many bytes a thread needs for kept layers."""
+
+    block: int
+    threads: int
+    arena_bytes: int
+
+
+def plan(sampler: AnySampler, widths: tuple[int, ...], walks: int) -> Plan:
+    """Return the plan of a sampler that keeps its layers until the backward pass."""
+    block = block_size(sampler, widths, walks)
+    sizes = layer_bytes(sampler, widths)
+    threads = 1 if block * max(sizes) > HEAVY_BYTES else _threads(walks, block)
+    return Plan(block, threads, min(int(KEPT_BYTES), block * sum(sizes)))
+
+
+def plan_without_vectors(walks: int) -> Plan:
+    """Return the plan of a sampler that keeps nothing."""
+    block = min(walks, max(LEAST_WALKS, -(-walks // THREADS)), MOST_WALKS)
+    return Plan(block, _threads(walks, block), 0)
+
+
+def _threads(walks: int, block: int) -> int:
+    return min(-(-walks // block), THREADS, os.cpu_count() or 1)
 
 
 def layer_bytes(sampler: AnySampler, widths: tuple[int, ...]) -> list[int]:
@@ -47,16 +76,6 @@ def block_size(sampler: AnySampler, widths: tuple[int, ...], walks: int) -> int:
     if len(segments(sampler, widths, block)) * block * max(widths) * 8 > MARK_BYTES:
         raise ValueError("simulate: networks this wide and this deep do not fit in memory; reduce width or depth")
     return block
-
-
-def arena_bytes(sampler: AnySampler, widths: tuple[int, ...], block: int) -> int:
-    """Return the size of the arena that holds the kept layers of a block."""
-    return min(int(KEPT_BYTES), block * sum(layer_bytes(sampler, widths)))
-
-
-def is_heavy(sampler: AnySampler, widths: tuple[int, ...], block: int) -> bool:
-    """Return whether one layer of a block is so large that there is memory for one thread only."""
-    return block * max(layer_bytes(sampler, widths)) > HEAVY_BYTES
 
 
 def kept_layers(depth: int, every: int, walks: int) -> Indices:

@@ -37,6 +37,11 @@ class Networks(Generic[LayerT, GradientT]):
     ) -> None:
         self.sampler, self.widths, self.gains, self.advance = sampler, widths, gains, advance
 
+    @property
+    def luck(self) -> Array | float:
+        """Two control variates per walk with expectation 0."""
+        return self.sampler.luck
+
     def walk(self, log_norm: Array, log_variance: Array, kept: Indices) -> int:
         """Fill the rows of this block, one column per kept layer, and return how many layers were resampled."""
         total = np.zeros(len(log_norm))

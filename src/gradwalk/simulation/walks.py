@@ -1,12 +1,11 @@
 """Many walks at once: networks are drawn in blocks on a few threads, and only their log-norms are kept."""
 
 import math
-import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from gradwalk.activations import Activation, Array, Indices
 from gradwalk.blocks import Block, Dense, output_width
 from gradwalk.checks import Weights
 from gradwalk.progress import progress
-from gradwalk.simulation import memory
+from gradwalk.simulation import memory, neutral
 from gradwalk.simulation.arena import Arena
 from gradwalk.simulation.blocks import BlockSampler
 from gradwalk.simulation.dense import DenseSampler
@@ -25,6 +24,7 @@ from gradwalk.simulation.networks import Networks
 Method = Literal["exact", "dense"]
 METHODS: tuple[Method, ...] = get_args(Method)
 Job = tuple[int, np.random.SeedSequence]
+Advance = Callable[[int], None]
 
 _SAMPLERS: dict[Method, memory.AnySampler] = {"exact": ExactSampler, "dense": DenseSampler}
 
@@ -49,8 +49,8 @@ class Walks:
         log_norm: ln(|delta_d| / |delta_D|) at layer d, half of the paper's ln Z (eq. 8).
         log_variance: ln of the variance of the pre-activations of layer d.
         layers: the layer d of each column.
-        luck: two control variates per walk with expectation 0, from the lengths of the random vectors; all 0 for
-            orthogonal weights and for method="dense".
+        luck: two control variates per walk with expectation 0, from the lengths of the random vectors (for relu, of
+            their active components); all 0 for orthogonal weights and for method="dense".
         resampled: how many inactive layers were resampled.
     """
 
@@ -134,7 +134,8 @@ def simulate(
         walks: the number of networks to sample.
         rng: a NumPy generator, a seed, or None for a random seed.
         weights: "gaussian", or "orthogonal" for Haar orthogonal matrices with entries of the same variance.
-        method: "exact" draws no matrix and costs O(width) per layer; "dense" draws the matrices.
+        method: "exact" draws no matrix and costs O(width) per layer, or O(1) for linear, relu and leaky_relu;
+            "dense" draws the matrices.
         every: keep every k-th layer of the result, and the first and last, where all of them would not fit in memory.
 
     >>> walks = simulate("relu", 100, 50, gain=1.4323, walks=200, rng=1)
@@ -146,42 +147,70 @@ def simulate(
     gains = _gains(gain, len(layers) - 1, network)
     count = checks.whole("simulate", "walks", walks)
     checks.one_of("simulate", "weights", weights, checks.WEIGHTS)
-    sampler = _sampler(network, checks.one_of("simulate", "method", method, METHODS), layers)
+    checks.one_of("simulate", "method", method, METHODS)
     spacing = checks.whole("simulate", "every", every, most=checks.DEEPEST)
     kept = memory.kept_layers(len(layers) - 1, spacing, count)
-    block = memory.block_size(sampler, layers, count)
     log_norm, log_variance, luck = (np.empty((count, columns)) for columns in (len(kept), len(kept), 2))
     sampled = Walks(network, layers, gains, weights, log_norm, log_variance, kept, luck, resampled=0)
-    resampled = _fill(sampled, sampler, block, _seed(rng))
+    resampled = _fill(sampled, _drawing(sampled, method), _seed(rng))
     if not (np.isfinite(log_norm).all() and np.isfinite(log_variance).all()):
         raise ValueError(f"simulate: the signal or the gradient of {network} exceeds the range of floating point")
     return replace(sampled, resampled=resampled)
 
 
-def _fill(walks: Walks, sampler: memory.AnySampler, block: int, seed: np.random.SeedSequence) -> int:
+class Drawn(Protocol):
+    """A block of networks, drawn once."""
+
+    @property
+    def luck(self) -> Array | float:
+        """Two control variates per walk with expectation 0."""
+
+    def walk(self, log_norm: Array, log_variance: Array, kept: Indices) -> int:
+        """Fill the rows of this block, one column per kept layer, and return how many layers were resampled."""
+
+
+class Drawing(NamedTuple):
+    """How blocks of networks are drawn: their plan, and what draws one of them."""
+
+    plan: memory.Plan
+    draw: Callable[[Arena, np.random.SeedSequence, Advance], Drawn]
+
+
+def _drawing(walks: Walks, method: Method) -> Drawing:
+    network, weights, widths, gains = walks.activation, walks.weights, walks.widths, walks.gains
+    slopes = None if isinstance(network, Block) or method != "exact" else neutral.sides(network)
+    if slopes is not None:
+        return Drawing(
+            memory.plan_without_vectors(len(walks.log_norm)),
+            lambda arena, seed, advance: neutral.NeutralNetworks(slopes, weights, widths, gains, seed, advance),
+        )
+    sampler = _sampler(network, method, widths)
+    return Drawing(
+        memory.plan(sampler, widths, len(walks.log_norm)),
+        lambda arena, seed, advance: Networks(sampler(network, weights, arena, seed), widths, gains, advance),
+    )
+
+
+def _fill(walks: Walks, drawing: Drawing, seed: np.random.SeedSequence) -> int:
     """Sample the rows of `walks` in blocks, on a few threads, and return how many layers were resampled."""
+    block, threads, arena_bytes = drawing.plan
     starts = range(0, len(walks.log_norm), block)
     jobs = list(zip(starts, seed.spawn(len(starts)), strict=True))
 
-    def run(jobs: list[Job], advance: Callable[[int], None]) -> int:
-        arena, resampled = Arena(memory.arena_bytes(sampler, walks.widths, block)), 0
+    def run(jobs: list[Job], advance: Advance) -> int:
+        arena, resampled = Arena(arena_bytes), 0
         for start, seed in jobs:
             rows = slice(start, start + block)
-            drawn = sampler(walks.activation, walks.weights, arena, seed)
-            networks = Networks(drawn, walks.widths, walks.gains, advance)
+            networks = drawing.draw(arena, seed, advance)
             with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # checked in simulate() and signal.py
                 resampled += networks.walk(walks.log_norm[rows], walks.log_variance[rows], walks.layers)
-            walks.luck[rows] = drawn.luck
+            walks.luck[rows] = networks.luck
         return resampled
 
-    heavy = memory.is_heavy(sampler, walks.widths, block)
-    threads = 1 if heavy else min(len(jobs), memory.THREADS, os.cpu_count() or 1)
     return _in_threads(run, jobs, threads, f"{walks.activation} walks", len(jobs) * walks.depth)
 
 
-def _in_threads(
-    run: Callable[[list[Job], Callable[[int], None]], int], jobs: list[Job], threads: int, label: str, steps: int
-) -> int:
+def _in_threads(run: Callable[[list[Job], Advance], int], jobs: list[Job], threads: int, label: str, steps: int) -> int:
     """Run the jobs on a few threads and return the sum of their results; NumPy releases the interpreter's lock.
 
     The random numbers of a job do not depend on the thread that runs it.
