@@ -90,7 +90,7 @@ def assert_same_law(left, right):
 
 @lru_cache(maxsize=64)
 def python_walks(name, weights, width, depth, gain, walks):
-    return gw.simulate(name, width, depth, gain=gain, walks=walks, rng=80 + width, weights=weights)
+    return gw.simulate(name, width, depth, gain=gain, walks=walks, rng=180 + width, weights=weights)
 
 
 @pytest.mark.parametrize(("width", "depth"), [(2, 8), (5, 30), (12, 60), (60, 20)])
