@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 
 import gradwalk
 from gradwalk import cli
-from gradwalk.figures import Table, initialisers, table
-from gradwalk.figures.initialisers import COMPARED, FIGURE, Contest
+from gradwalk.figures import Table, initialisers, loss_by_depth, table
+from gradwalk.figures.initialisers import FIGURE
+from gradwalk.figures.loss_by_depth import COMPARED, Contest
 from gradwalk.report import CLAIMS, Finding, page
 from gradwalk.report.finding import FAILS, HOLDS, IN_PART, NOT_RUN, UNDECIDED
 from gradwalk.sweep import Spec, Store
@@ -82,13 +83,14 @@ Loss = Callable[..., float | None]
 def made_up(loss: Loss, *, names=("tanh", "relu"), depths=(4, 64, 256), seeds=3, weights=COMPARED, **more) -> Table:
     """Return a table of the figure; `loss` returns that of a run with these settings, None if it diverges."""
     facts = {"data": "mnist", "train_examples": 10_000, "test_examples": 10_000, "task": "classify", "width": 48}
+    facts |= {"optimizer": "sgd", "weight_decay": 0.0, "decay": 0.995, "batch": 100, "clip": 10.0, "epochs": 1}
     rows = []
     for name, scheme, depth, rate, seed in itertools.product(names, weights, depths, (0.1, 0.01), range(seeds)):
         given = loss(name=name, weights=scheme, depth=depth, rate=rate, seed=seed)
         value = np.nan if given is None else given
         ended = {"status": "diverged" if given is None else "done", "diverged": 1 if given is None else np.nan}
         settings = {"activation": name, "weights": scheme, "depth": depth, "params": np.nan, "seed": seed}
-        rates = {"gain": 1.1 if scheme in initialisers.walks() else np.nan, "rate_in": rate, "rate_out": rate}
+        rates = {"gain": 1.1 if scheme in loss_by_depth.walks() else np.nan, "rate_in": rate, "rate_out": rate}
         measured = dict.fromkeys(("train_loss", "test_loss", "train_error", "test_error", "lowest_error"), value)
         measured |= {"train_mistakes": value, "test_mistakes": value, "epoch": 1, "clipped": 0, "seconds": 1.0}
         rows.append(facts | settings | rates | ended | measured | {"constant_error": 0.9} | more)
@@ -104,7 +106,8 @@ def deep_win(weights: str, depth: int, seed: int, **_: object) -> float:
 
 def test_the_best_rate_counts_and_the_median_over_seeds() -> None:
     losses = {(0.1, 0): 0.2, (0.1, 1): 0.9, (0.1, 2): 1.0, (0.01, 0): 0.7, (0.01, 1): 0.8, (0.01, 2): 0.6}
-    found = initialisers.medians(made_up(lambda rate, seed, **_: losses[rate, seed], names=["tanh"], depths=[4]))
+    given = made_up(lambda rate, seed, **_: losses[rate, seed], names=["tanh"], depths=[4])
+    found = loss_by_depth.medians(initialisers.runs(given))
     assert set(found["loss"]) == {0.7}
     assert set(found["rate"]) == {0.01}
     assert set(zip(found["least"], found["most"], found["runs"], found["diverged"], strict=True)) == {(0.6, 0.8, 3, 0)}
@@ -115,7 +118,7 @@ def test_the_best_rate_counts_and_the_median_over_seeds() -> None:
 )
 def test_a_diverged_seed_counts_as_infinitely_large(lost: tuple[int, ...], loss: float, least: float) -> None:
     given = made_up(lambda seed, **_: None if seed in lost else 0.4 + 0.1 * seed, names=["tanh"], depths=[4])
-    found = initialisers.medians(given)
+    found = loss_by_depth.medians(initialisers.runs(given))
     np.testing.assert_allclose(found["loss"], loss)
     np.testing.assert_allclose(found["least"], least)
     assert set(found["diverged"]) == {len(lost)}
@@ -196,7 +199,7 @@ def test_the_figure_has_one_panel_per_activation_and_one_line_per_initialiser() 
     assert len({to_hex(each[0].get_color()) for each in first.containers}) == len(COMPARED)
     assert len({each[0].get_marker() for each in first.containers}) == len(COMPARED)
     labels = {text.get_text() for text in drawn_.legends[0].get_texts()}
-    assert labels == {initialisers.title(weights) for weights in COMPARED}
+    assert labels == {loss_by_depth.title(weights) for weights in COMPARED}
 
 
 def test_runs_that_diverged_lie_on_a_line_of_that_name() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from helpers.report_tables import by_gain
 
-from gradwalk.figures import initialisers, table
+from gradwalk.figures import initialisers, loss_by_depth, optimizers, table
 from gradwalk.figures.outcomes import clipping
 from gradwalk.report import CLAIMS
 from gradwalk.report.committed import best_committed, committed
@@ -87,12 +87,20 @@ def test_the_page_of_benchmarks_is_made_of_its_numbers(monkeypatch):
 
 
 def test_the_losses_of_the_initialisers_are_those_of_their_table():
-    medians = initialisers.medians(table.read(RESULTS / "initialisers" / "initialisers.csv"))
-    for name, title in initialisers.ACTIVATIONS.items():
-        for depth, rows in medians[medians["activation"] == name].groupby("depth"):
+    medians = loss_by_depth.medians(initialisers.runs(table.read(RESULTS / "initialisers" / "initialisers.csv")))
+    for title in initialisers.ACTIVATIONS.values():
+        for depth, rows in medians[medians["panel"] == title].groupby("depth"):
             losses = dict(zip(rows["weights"], rows["loss"], strict=True))
-            cells = ["diverged" if np.isnan(losses[each]) else f"{losses[each]:.3f}" for each in initialisers.COMPARED]
+            cells = ["diverged" if np.isnan(losses[each]) else f"{losses[each]:.3f}" for each in loss_by_depth.COMPARED]
             assert f"| {title} | {depth:.0f} | {' | '.join(cells)} |" in README.replace("**", "")
+
+
+def test_the_losses_of_the_optimizers_are_those_of_their_table():
+    medians = loss_by_depth.medians(optimizers.runs(table.read(RESULTS / "optimizers" / "optimizers.csv")))
+    for (method, depth), rows in medians.groupby(["panel", "depth"]):
+        losses = dict(zip(rows["weights"], rows["loss"], strict=True))
+        cells = " | ".join(f"{losses[each]:.3f}" for each in ("gaussian", "orthogonal", "torch"))
+        assert f"| {method} | {depth:.0f} | {cells} |" in README
 
 
 def test_a_hundred_layers_on_mnist_learned_what_is_said():

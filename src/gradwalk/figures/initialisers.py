@@ -1,203 +1,44 @@
-"""Training loss after a fixed number of steps against depth, for random walk initialization and other initialisers.
-
-The paper has no such figure. All initialisers choose from the same learning rates: at each depth, the one with the
-least median loss over the seeds counts. The loss of a network that calls all ten classes equally likely is ln 10.
-"""
+"""Initialisers by depth: training loss after a fixed number of steps, for each activation; not in the paper."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from gradwalk.activations import Array
-from gradwalk.checks import WEIGHTS
-from gradwalk.figures.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, canvas
-from gradwalk.figures.error_axis import MARKERS, Levels, depth_axis, levels, mark, mark_constant
+from gradwalk.figures import loss_by_depth
 from gradwalk.figures.figure import TrainedFigure
-from gradwalk.figures.outcomes import Line, finished, grouped, overview, unique
+from gradwalk.figures.outcomes import Line, finished
 from gradwalk.figures.table import Table
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
     from pandas import DataFrame
 
     from gradwalk.figures.interactive.frame import Panel
 
-Outcome = Literal["walk", "peer", "tied", "none"]
-
-COMPARED = ("gaussian", "orthogonal", "torch", "xavier", "kaiming", "plain-orthogonal", "lsuv")  # in the specs
 ACTIVATIONS = {"tanh": "tanh", "relu": "ReLU", "selu": "selu", "gelu": "gelu", "gelu*100": "steady gelu, f(100 a)/100"}
 
-CHANCE = math.log(10)  # the loss of ten classes called equally likely
-LEARNED = 0.9  # of the chance loss: above this, nothing was learned
-CLEARLY = 0.98  # a loss below this fraction of another is lower; otherwise they are tied
-MOST = 10.0  # larger losses are drawn with the diverged runs
-OCTAVES = 0.06  # between the points of neighbouring initialisers at one depth, to keep them apart
 
-_COLOURS = (RED, BLUE, GREY, BLACK, PURPLE, ORANGE, GREEN)
-_MARKERS = "osvPXD^"
-
-
-class Contest(NamedTuple):
-    """The best walk and the best peer at one depth, with their losses, infinite if all of their runs diverged."""
-
-    depth: float
-    walk: str
-    loss: float
-    peer: str
-    peer_loss: float
-
-    @property
-    def outcome(self) -> Outcome:
-        """Which of the two has the lower loss; "none" if neither learned."""
-        if min(self.loss, self.peer_loss) > LEARNED * CHANCE:
-            return "none"
-        if self.loss < CLEARLY * self.peer_loss:
-            return "walk"
-        return "peer" if self.peer_loss < CLEARLY * self.loss else "tied"
-
-
-def medians(table: Table) -> DataFrame:
-    """Return one row per activation, initialiser and depth, at the learning rate with the least median loss.
-
-    loss: the median over the seeds, of which a diverged one counts as infinitely large; NaN if that is infinite. least
-    and most: over the seeds that did not diverge. runs and diverged count the seeds.
-    """
-    keys = ["activation", "weights", "depth"]
-    runs = finished(table)
-    by_rate = runs.groupby([*keys, "rate_in"], as_index=False).agg(
-        loss=("train_loss", _median),
-        least=("train_loss", "min"),
-        most=("train_loss", "max"),
-        runs=("train_loss", "size"),
-        diverged=("train_loss", lambda losses: int(losses.isna().sum())),
-    )
-    chosen = by_rate.loc[by_rate.groupby(keys)["loss"].idxmin()]
-    return chosen.rename(columns={"rate_in": "rate"}).replace({"loss": {math.inf: math.nan}}).reset_index(drop=True)
-
-
-def contests(table: Table) -> dict[str, list[Contest]]:
-    """Return by activation the contest of each depth at which walks and peers were both run."""
-    points = medians(table)
-    by_activation: dict[str, list[Contest]] = {}
-    for name in activations(points):
-        for depth, same in grouped(points[points["activation"] == name], "depth"):
-            taking_gain = walks()
-            walk, peer = _lowest(same, taking_gain), _lowest(same, set(same["weights"]) - taking_gain)
-            if walk and peer:
-                by_activation.setdefault(name, []).append(Contest(depth, *walk, *peer))
-    return by_activation
-
-
-def lower_from(by_depth: Sequence[Contest]) -> float | None:
-    """Return the least depth from which the walk has the lower loss at every depth run; None if there is none.
-
-    >>> lower_from([Contest(4, "gaussian", 0.5, "lsuv", 0.4), Contest(64, "orthogonal", 0.6, "lsuv", 2.3)])
-    64
-    """
-    start = None
-    for contest in reversed(by_depth):
-        if contest.outcome != "walk":
-            break
-        start = contest.depth
-    return start
+def runs(table: Table) -> DataFrame:
+    """Return the runs of the figure, in one panel per activation."""
+    rows = finished(table)
+    return loss_by_depth.in_panels(rows, list(rows["activation"]), ACTIVATIONS)
 
 
 def summary(table: Table) -> list[Line]:
     """Return the best walk and the best peer at each depth."""
-    lines = overview(table.frame, "does not have this figure")
-    for name, by_depth in contests(table).items():
-        for contest in by_depth:
-            words = f"{loss_of(contest.walk, contest.loss)}; {loss_of(contest.peer, contest.peer_loss)}"
-            lines.append((f"{ACTIVATIONS.get(name, name)}, D = {contest.depth:.0f}", words))
-    return lines
-
-
-def loss_of(weights: str, loss: float) -> str:
-    """Return an initialiser and its loss in words.
-
-    >>> loss_of("lsuv", 0.25), loss_of("torch", math.inf)
-    ('LSUV 0.250', 'torch default diverged')
-    """
-    return f"{title(weights)} {loss:.3f}" if np.isfinite(loss) else f"{title(weights)} diverged"
-
-
-def titles() -> dict[str, str]:
-    """Return the titles of all registered initialisers by name, those of the specs first; empty without torch."""
-    try:
-        from gradwalk.nets import INITIALISERS
-    except ModuleNotFoundError:
-        return {}
-    return {record.name: record.title for record in INITIALISERS}
-
-
-def walks() -> frozenset[str]:
-    """Return the names of the initialisers that draw random walks: those that take a gain."""
-    try:
-        from gradwalk.nets import INITIALISERS
-    except ModuleNotFoundError:
-        return frozenset(WEIGHTS)
-    return frozenset(record.name for record in INITIALISERS if record.takes_gain)
-
-
-def title(weights: str) -> str:
-    """Return the name of an initialiser as the legend has it."""
-    return titles().get(weights, weights)
+    return loss_by_depth.summary(runs(table))
 
 
 def draw(table: Table) -> Picture:
-    """Return one panel per activation: the median loss against depth, with bars from the least to the greatest seed."""
-    points = medians(table)
-    shown, schemes = activations(points), initialisers(points)
-    rows, columns = (1, len(shown)) if len(shown) < 4 else (2, math.ceil(len(shown) / 2))
-    figure, panels = canvas(rows, columns, (4.4 * columns + 1.0, 3.9 * rows), sharey=True)
-    lines = levels(points["loss"].to_numpy(), None, MOST)
-    for place, panel in enumerate(panels.flat):
-        if place >= len(shown):
-            panel.set_axis_off()
-            continue
-        mark(panel, lines, named=place == len(shown) - 1 or place % columns == columns - 1)
-        mark_constant(panel, CHANCE, "chance,\nln 10")
-        _loss_axis(panel)
-        _draw_points(panel, points[points["activation"] == shown[place]], schemes, lines)
-        depth_axis(panel, unique(points["depth"]))
-        panel.set_title(ACTIVATIONS.get(shown[place], shown[place]), fontsize=10)
-    for panel in panels[:, 0]:
-        panel.set_ylabel("training loss, median over seeds\nat the best of the learning rates")
-    _legend(figure, schemes)
-    return figure
+    """Return one panel per activation: the median loss of each initialiser against depth."""
+    return loss_by_depth.draw(runs(table))
 
 
 def panels(table: Table) -> list[Panel]:
     """Return one panel per activation for the page."""
-    from gradwalk.figures.interactive import initialisers
+    from gradwalk.figures.interactive import losses_by_depth
 
-    return initialisers.panels(table)
-
-
-def activations(rows: DataFrame) -> list[str]:
-    """Return the activations in the order of the panels."""
-    return _ordered(set(rows["activation"]), list(ACTIVATIONS))
-
-
-def initialisers(rows: DataFrame) -> list[str]:
-    """Return the initialisers in the order of the legend, those that are not in the specs last."""
-    return _ordered(set(rows["weights"]), list(COMPARED))
-
-
-def shift(place: int, count: int) -> float:
-    """Return the factor by which the points of an initialiser are moved beside their depth."""
-    return float(2 ** (OCTAVES * (place - (count - 1) / 2)))
-
-
-def reach(points: DataFrame, heights: Array) -> tuple[Array, Array]:
-    """Return how far below and above its height the seeds of each point reach."""
-    least, most = (np.where(points[name].isna(), heights, points[name]) for name in ("least", "most"))
-    return np.maximum(heights - least, 0.0), np.maximum(np.minimum(most, MOST) - heights, 0.0)
+    return losses_by_depth.panels(runs(table))
 
 
 FIGURE = TrainedFigure(
@@ -209,55 +50,3 @@ FIGURE = TrainedFigure(
     summary=summary,
     panels=panels,
 )
-
-
-def _median(losses: Sequence[float]) -> float:
-    """Return the median of the losses, infinite if a diverged run is in the middle."""
-    ascending = np.sort(np.nan_to_num(losses, nan=np.inf, posinf=np.inf))
-    return float(ascending[[(len(ascending) - 1) // 2, len(ascending) // 2]].mean())
-
-
-def _lowest(points: DataFrame, schemes: Collection[str]) -> tuple[str, float] | None:
-    """Return the one of these initialisers with the lowest loss, and that loss; None if none of them was run."""
-    rows = points[points["weights"].isin(list(schemes))].fillna({"loss": math.inf})
-    if rows.empty:
-        return None
-    lowest = rows.sort_values(["loss", "weights"]).iloc[0]
-    return str(lowest["weights"]), float(lowest["loss"])
-
-
-def _loss_axis(panel: Axes) -> None:
-    """Put ticks at 1, 2 and 5 of each decade: losses span little more than one."""
-    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
-
-    panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    panel.yaxis.set_major_formatter(FormatStrFormatter("%g"))
-    panel.yaxis.set_minor_formatter(NullFormatter())
-
-
-def _draw_points(panel: Axes, points: DataFrame, schemes: Sequence[str], lines: Levels) -> None:
-    for place, weights in reversed(list(enumerate(schemes))):  # the walks last, on top of the others
-        same = points[points["weights"] == weights]
-        if same.empty:
-            continue
-        x, heights = same["depth"].to_numpy() * shift(place, len(schemes)), lines.heights(same["loss"].to_numpy())
-        panel.errorbar(x, heights, reach(same, heights), **_look(weights, place), markersize=5, elinewidth=1)
-
-
-def _look(weights: str, place: int) -> dict[str, Any]:
-    walk = weights in walks()
-    style = {"linestyle": "-" if walk else "--", "linewidth": 1.8 if walk else 0.9, "zorder": 3 if walk else 2}
-    index = COMPARED.index(weights) if weights in COMPARED else place
-    markers = (*_MARKERS, *MARKERS)
-    return {"color": _COLOURS[index % len(_COLOURS)], "marker": markers[index % len(markers)]} | style
-
-
-def _legend(figure: Picture, schemes: Sequence[str]) -> None:
-    from matplotlib.lines import Line2D
-
-    handles = [Line2D([], [], label=title(weights), **_look(weights, place)) for place, weights in enumerate(schemes)]
-    figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9)
-
-
-def _ordered(names: set[str], order: list[str]) -> list[str]:
-    return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))

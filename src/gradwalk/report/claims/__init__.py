@@ -6,7 +6,7 @@ adds a claim of your own to the page, below those of the paper.
 """
 
 from gradwalk.registry import Registry
-from gradwalk.report.claims import depths, gains, initialisers, schedule, thousand, trained_gains, walks
+from gradwalk.report.claims import depths, gains, initialisers, optimizers, schedule, thousand, trained_gains, walks
 from gradwalk.report.finding import Claim, Finding, Tables
 
 CLAIMS: Registry[Claim] = Registry(
@@ -25,6 +25,7 @@ CLAIMS: Registry[Claim] = Registry(
         schedule.C11,
         trained_gains.C12,
         initialisers.I1,
+        optimizers.O1,
     ],
 )
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gradwalk.figures import Table
-from gradwalk.figures.initialisers import ACTIVATIONS, COMPARED, Contest, contests, loss_of, lower_from
+from gradwalk.figures import Table, initialisers
+from gradwalk.figures.loss_by_depth import COMPARED, Contest, contests, loss_of, lower_from
 from gradwalk.report.claims.training import MNIST, too_small
 from gradwalk.report.finding import Claim, Finding, Tables, graded, judged
 
@@ -15,7 +15,7 @@ DEEP = 256  # layers that must have been trained for a verdict
 def walk_is_lower_when_deep(tables: Tables) -> Finding:
     """Judge I1."""
     table = tables["initialisers"]
-    by_activation = contests(table)
+    by_activation = contests(initialisers.runs(table))
     came_out = "; ".join(_words(name, by_depth) for name, by_depth in by_activation.items())
     parts = [lower_from(by_depth) is not None for by_depth in by_activation.values()]
     return judged(came_out, _obstacle(table), lambda: graded(parts))
@@ -55,4 +55,4 @@ def _words(name: str, by_depth: Sequence[Contest]) -> str:
     }
     outcomes = ", ".join(f"{word} at {listed}" for word, listed in depths.items() if listed)
     ends = f"{loss_of(last.walk, last.loss)} against {loss_of(last.peer, last.peer_loss)}"
-    return f"{ACTIVATIONS.get(name, name)} {where} ({outcomes}; D = {last.depth:.0f}: {ends})"
+    return f"{name} {where} ({outcomes}; D = {last.depth:.0f}: {ends})"

@@ -1,11 +1,11 @@
-"""Initialisers by depth for the page: each point with the runs of its seeds."""
+"""Training loss by depth for the page: each point with the runs of its seeds."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from gradwalk.activations import Array
-from gradwalk.figures import initialisers as figure
+from gradwalk.figures import loss_by_depth as figure
 from gradwalk.figures.error_axis import Levels, levels
 from gradwalk.figures.interactive.frame import (
     BLUE,
@@ -24,8 +24,7 @@ from gradwalk.figures.interactive.frame import (
     line,
     panel,
 )
-from gradwalk.figures.outcomes import finished, unique
-from gradwalk.figures.table import Table
+from gradwalk.figures.outcomes import unique
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -33,18 +32,18 @@ if TYPE_CHECKING:
 _COLOURS = (RED, BLUE, MUTED, INK, PURPLE, ORANGE, GREEN)
 
 
-def panels(table: Table) -> list[Panel]:
-    """Return one panel per activation: the median loss of each initialiser against depth."""
-    runs, points = finished(table), figure.medians(table)
+def panels(runs: DataFrame) -> list[Panel]:
+    """Return the panels: the median loss of each initialiser against depth."""
+    points = figure.medians(runs)
     losses = points["loss"].to_numpy()
     lines = levels(losses, None, figure.MOST)
     y_axis = error_axis(losses, lines, None, figure.CHANCE) | {"title": {"text": "training loss"}}
     marks, x_axis = error_levels(lines, figure.CHANCE, "chance, ln 10"), depth_axis(unique(points["depth"]))
     shown = []
-    for name in figure.activations(runs):
-        own_runs, own_points = (rows[rows["activation"] == name] for rows in (runs, points))
+    for name in figure.panels(runs):
+        own_runs, own_points = (rows[rows["panel"] == name] for rows in (runs, points))
         traces = _traces(own_runs, own_points, figure.initialisers(points), lines)
-        shown.append(panel(figure.ACTIVATIONS.get(name, name), traces, x_axis, y_axis, **marks))
+        shown.append(panel(name, traces, x_axis, y_axis, **marks))
     return shown
 
 
