@@ -5,6 +5,6 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("gradwalk.jax needs JAX: pip install 'gradwalk[jax]'", name="jax") from error
 
-from gradwalk.jax.init import random_walk
+from gradwalk.jax.initialiser import random_walk
 
 __all__ = ["random_walk"]

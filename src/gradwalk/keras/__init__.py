@@ -10,6 +10,7 @@ except ModuleNotFoundError as error:
         name=missing,
     ) from error
 
-from gradwalk.keras.init import RandomWalk
+from gradwalk.keras.initialiser import RandomWalk
+from gradwalk.keras.models import init, plan
 
-__all__ = ["RandomWalk"]
+__all__ = ["RandomWalk", "init", "plan"]

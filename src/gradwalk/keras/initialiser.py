@@ -1,4 +1,4 @@
-"""Random walk initialiser for Keras kernels: (in, out) for a dense layer, (kernel..., in, out) for a convolution."""
+"""Random walk initialiser for Keras kernels."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,6 +9,7 @@ import keras
 from gradwalk import activations, checks, gains
 from gradwalk.activations import Activation
 from gradwalk.checks import Weights
+from gradwalk.keras.kernels import Axes, draw, layer_being_built
 
 
 @keras.saving.register_keras_serializable(package="gradwalk")
@@ -20,7 +21,8 @@ class RandomWalk(keras.initializers.Initializer):  # type: ignore[misc]
     fan_in, depth)` unless given; all activations but linear, relu and leaky_relu need the depth. "leaky_relu" without a
     parameter has Keras's slope, 0.2. The normal distribution is not truncated, unlike that of `HeNormal`. With
     weights="orthogonal" the (fan_in, out) matrix has orthonormal rows or columns, scaled so that its entries have the
-    same variance. Kernels of transposed and depthwise layers have other axes, so their fan-in is not counted correctly.
+    same variance. The fan-in counts the inputs that an output sums, in `EinsumDense`, the projections of
+    `MultiHeadAttention` and depthwise convolutions too; not in transposed ones, where it depends on the strides.
 
     `seed`: an int gives the same weights at every call, as everywhere in Keras; a `keras.random.SeedGenerator` gives
     new ones at each call. With None the initialiser has a SeedGenerator of its own, so that layers can share it
@@ -62,13 +64,10 @@ class RandomWalk(keras.initializers.Initializer):  # type: ignore[misc]
         # A normal drawn in bfloat16 ends at 2.9 standard deviations and lacks 0.6 % of its variance, which over 200
         # layers is a factor of 2.
         drawn = "float64" if result_dtype == "float64" else "float32"
-        fan_in = math.prod(shape[:-1])
+        axes = Axes.of(layer_being_built(), len(shape))
+        fan_in = axes.fan_in(shape)
         gain = gains.gain(self.activation, fan_in, self.depth, weights=self.weights) if self.gain is None else self.gain
-        if self.weights == "gaussian":
-            kernel = keras.random.normal(shape, stddev=gain / math.sqrt(fan_in), dtype=drawn, seed=self.seed)
-        else:
-            scale = gain * math.sqrt(max(1.0, shape[-1] / fan_in))
-            kernel = keras.initializers.Orthogonal(scale, seed=self.seed)(shape, drawn)
+        kernel = draw(shape, axes, gain / math.sqrt(fan_in), self.weights, drawn, self.seed)
         return keras.ops.cast(kernel, result_dtype)
 
     def get_config(self) -> dict[str, Any]:
