@@ -59,7 +59,7 @@ class Trace:
             inputs = keras.tree.flatten(inner.inputs)
             known = {id(tensor): place for tensor, place in zip(inputs, reads, strict=False)}
             return sorted(self._run(operation, known, f"{prefix}{operation.name}/"))
-        if isinstance(operation, WEIGHT_LAYERS) and type(operation) in WEIGHT_LAYERS:
+        if type(operation) in WEIGHT_LAYERS:
             return [self._weights(operation, reads, f"{prefix}{operation.name}")] * len(node.outputs)
         return [self._append(node_of(operation, reads))] * len(node.outputs)
 
