@@ -11,7 +11,7 @@ from gradwalk.chains import Node, Op
 
 
 def _kinds(*names: str) -> Any:
-    """Return a tuple of layers by their names; a number sign stands for 1D, 2D and 3D. Older versions of Keras lack some."""
+    """Return a tuple of layers by their names, # for 1D, 2D and 3D; older versions of Keras lack some."""
     spelled = [name.replace("#", f"{rank}D") for name in names for rank in (1, 2, 3)]
     return tuple(dict.fromkeys(getattr(layers, name) for name in spelled if hasattr(layers, name)))
 
