@@ -17,6 +17,12 @@ settings.register_profile("gradwalk", deadline=None)  # a slow machine must not 
 settings.load_profile("gradwalk")
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Skip modules of the package without doctests: importing them all takes seconds in every worker."""
+    source = collection_path.suffix == ".py" and "src" in collection_path.parts
+    return True if source and ">>>" not in collection_path.read_text(encoding="utf-8") else None
+
+
 @pytest.fixture(autouse=True)
 def _one_thread():
     """Run torch on one thread, which is faster for small networks and leaves the other cores to the sampler."""

@@ -49,7 +49,7 @@ def warn(message: str) -> None:
 
 
 def one_line(message: str) -> str:
-    """Return a message as one line of printable characters: others could be commands to the terminal.
+    r"""Return a message as one line of printable characters: others could be commands to the terminal.
 
     >>> one_line("a\tb\n\x1b[31mc")
     'a b ?[31mc'
