@@ -21,13 +21,13 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.run-installed $(VENV)/.test-installed $(VENV)/.bench-installed $(VENV)/.docs-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench docs clean
+.PHONY: help run test check lint format bench docs clean
 # Two simultaneous installs would break the environment.
 .NOTPARALLEL:
 
 help:
 	@echo "make run      reproduce the paper in report/index.html (10 minutes on 2 cores; resumes after interruptions)"
-	@echo "make test     run make check, then all tests and doctests"
+	@echo "make test     run make check and all tests and doctests"
 	@echo "make check    check lint, formatting and types"
 	@echo "make format   format the code and apply the linter's fixes"
 	@echo "make bench    time everything against its alternatives in results/benchmarks.md (half an hour on 2 cores)"
@@ -38,13 +38,22 @@ help:
 run: $(VENV)/.run-installed
 	@$(BIN)/gradwalk reproduce all --scale quick --out report
 
-test: check
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+# Types are checked while the tests run, because mypy uses one core and some tests wait. Bytecode is written even where the
+# environment turns that off: every worker and every command that a test starts would compile the package again.
+test: lint
+	@echo "$(BIN)/mypy & $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal"
+	@$(BIN)/mypy >$(VENV)/mypy.log 2>&1 & mypy=$$!; \
+		PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal; pytest=$$?; \
+		wait $$mypy; mypy=$$?; \
+		sed 's/^/mypy: /' $(VENV)/mypy.log; \
+		[ $$mypy = 0 ] && [ $$pytest = 0 ] || { echo "exit status: pytest $$pytest, mypy $$mypy" >&2; exit 1; }
 
-check: $(VENV)/.test-installed
+check: lint
+	$(BIN)/mypy
+
+lint: $(VENV)/.test-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 
 format: $(VENV)/.test-installed
 	$(BIN)/ruff check --fix .
