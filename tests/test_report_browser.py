@@ -5,21 +5,24 @@ from collections.abc import Iterator
 import pytest
 from helpers.report_tables import every_figure
 
-from gradwalk.figures import FIGURES
+from gradwalk.figures import FIGURES, Table
 from gradwalk.report import CLAIMS, errata, write_page
 
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 PATIENCE = 120_000  # milliseconds, on a machine that does other things
-TABLES = every_figure()
-PANELS = {name: len(FIGURES[name].panels(given)) for name, given in TABLES.items()}
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory) -> str:
+def tables() -> dict[str, Table]:
+    return every_figure()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory, tables) -> str:
     folder = tmp_path_factory.mktemp("report")
-    for name in TABLES:
+    for name in tables:
         (folder / f"{name}.png").write_bytes(b"")
-    return write_page(folder, TABLES).as_uri()
+    return write_page(folder, tables).as_uri()
 
 
 class Opened:
@@ -54,10 +57,10 @@ def opened(request, chromium: object, address: str) -> Iterator[Opened]:
     one.context.close()
 
 
-def test_every_figure_is_drawn(opened: Opened) -> None:
-    for name, count in PANELS.items():
+def test_every_figure_is_drawn(opened: Opened, tables: dict[str, Table]) -> None:
+    for name, table in tables.items():
         plots = opened.page.locator(f"#{name} .plot")
-        assert plots.count() == count
+        assert plots.count() == len(FIGURES[name].panels(table))
         for plot in plots.all():
             assert plot.locator("svg.main-svg").count() > 0
             assert plot.locator(".scatterlayer .trace").count() > 0
@@ -139,9 +142,11 @@ def brightness(colour: str) -> float:
     return sum(numbers) / 3
 
 
-def test_without_scripts_the_printable_figures_are_shown(chromium: object, address: str) -> None:
+def test_without_scripts_the_printable_figures_are_shown(
+    chromium: object, address: str, tables: dict[str, Table]
+) -> None:
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(address)
-    assert page.locator("noscript img").count() == len(TABLES)
+    assert page.locator("noscript img").count() == len(tables)
     context.close()
