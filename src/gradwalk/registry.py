@@ -10,6 +10,10 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Generic, Protocol, TypeVar
 
+from gradwalk.checks import shown
+
+_LONGEST = 50  # characters of a name that is compared with others
+
 
 class Named(Protocol):
     """Anything with a name."""
@@ -59,6 +63,8 @@ class Registry(Generic[Item]):
 
     def find(self, name: str, where: str = "") -> Item:
         """Return the item of that name, or raise a ValueError that begins with `where` and suggests a similar name."""
+        if not isinstance(name, str):
+            raise TypeError(f"{where or 'find'}: a {self.kind} is given by its name, got {shown(name)}")
         if name not in self:
             _load_plugins()
         if name not in self:
@@ -80,7 +86,7 @@ class Registry(Generic[Item]):
         return self.find(name)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._items
+        return isinstance(name, str) and name in self._items
 
     def __iter__(self) -> Iterator[Item]:
         _load_plugins()
@@ -91,9 +97,9 @@ class Registry(Generic[Item]):
         return self._built_in | self._registered
 
     def _unknown(self, name: object) -> str:
-        close = difflib.get_close_matches(str(name).lower(), self.names, n=1)
+        close = difflib.get_close_matches(str(name)[:_LONGEST].lower(), self.names, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(self.names)}"
-        return f"there is no {self.kind} {name!r}; {hint}"
+        return f"there is no {self.kind} {shown(name)}; {hint}"
 
 
 @cache

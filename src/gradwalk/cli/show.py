@@ -15,7 +15,7 @@ Line = tuple[str, str]
 
 def show(lines: Sequence[Line], title: str) -> None:
     """Print a title, and one line per name with its value."""
-    print(title)
+    print(one_line(title))
     print_table(lines, header=False)
 
 
@@ -30,7 +30,7 @@ def print_table(rows: Sequence[Sequence[str]], header: bool = True) -> None:
     for index, name in enumerate(first):
         table.add_column(name if header else "", justify="right" if header and index else "left")
     for row in rest if header else rows:
-        table.add_row(*(Text(cell) for cell in row))  # as Text, so that Rich does not interpret names as markup
+        table.add_row(*(Text(one_line(cell)) for cell in row))  # as Text, so that Rich takes no name for markup
     Console(highlight=False).print(table)
 
 

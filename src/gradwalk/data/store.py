@@ -25,7 +25,7 @@ def where() -> Path:
         import platformdirs
 
         return Path(platformdirs.user_cache_dir("gradwalk", appauthor=False))
-    folder = Path(named).expanduser()
+    folder = _expanded("GRADWALK_DATA", named)
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"data: GRADWALK_DATA must name a folder, got GRADWALK_DATA={named}")
     return folder
@@ -33,10 +33,17 @@ def where() -> Path:
 
 def existing(folder: str | Path) -> Path:
     """Return the folder as a path, or raise FileNotFoundError if it does not exist."""
-    path = Path(folder).expanduser()
+    path = _expanded("folder", folder)
     if not path.exists():
         raise FileNotFoundError(f"data: folder must exist, got folder={str(folder)!r}")
     return path
+
+
+def _expanded(name: str, folder: str | Path) -> Path:
+    try:
+        return Path(folder).expanduser()
+    except RuntimeError:  # there is no such user
+        raise FileNotFoundError(f"data: {name} must name a folder, got {name}={str(folder)!r}") from None
 
 
 def converted(name: str) -> Path:

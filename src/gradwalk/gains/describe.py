@@ -5,8 +5,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from gradwalk import activations, checks
 from gradwalk.activations import Activation
 from gradwalk.blocks import Block, Dense, dense
@@ -115,7 +113,7 @@ def describe_gain(
     checks.one_of("gain", "weights", weights, checks.WEIGHTS)
     checks.one_of("gain", "formula", formula, checks.FORMULAS)
     layer = dense(f, dropout=checks.rate("gain", "dropout", dropout))
-    several = isinstance(width, Sequence | np.ndarray)
+    several = checks.is_several(width)
     if depth is None and not several:
         return _without_depth(layer, checks.whole("gain", "width", width), weights, formula)
     layers = checks.widths("gain", width, depth)

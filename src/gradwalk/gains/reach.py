@@ -44,7 +44,7 @@ def max_depth(
     """
     f = activations.activation(activation)
     n = checks.whole("max_depth", "width", width)
-    limit = checks.positive("max_depth", "spread", spread)
+    limit = checks.positive("max_depth", "spread", spread, *checks.SPREAD_RANGE)
     if kind(f) == "neutral":
         variance = step(f, n, weights=weights, dropout=dropout).variance
         return math.floor(4 * limit**2 / variance) if variance > 0 else math.inf
@@ -77,20 +77,35 @@ def min_width(
     """
     f = activations.activation(activation)
     layers = checks.whole("min_width", "depth", depth, most=checks.DEEPEST)
-    limit = checks.positive("min_width", "spread", spread)
+    limit = checks.positive("min_width", "spread", spread, *checks.SPREAD_RANGE)
     if kind(f) == "neutral":
-        return _largest(lambda n: layers * step(f, n, weights=weights, dropout=dropout).variance > 4 * limit**2) + 1
+        return _largest_too_narrow(f, layers, limit, weights, dropout) + 1
 
     def sampled(width: int) -> float:
         return solve_gain(f, width, layers, weights=weights, seed=seed, dropout=dropout).spread
 
     width = _crossing(sampled, limit, layers / limit**2, -0.5)
     if width >= _FARTHEST:
-        raise ValueError(
-            f"min_width: no width up to {_FARTHEST:,} keeps {f} within spread={limit:g} at depth={layers}; "
-            "allow a larger spread or fewer layers"
-        )
+        raise ValueError(_too_narrow(f, _FARTHEST, limit, layers))
     return math.ceil(width)
+
+
+def _largest_too_narrow(f: Activation, depth: int, spread: float, weights: Weights, dropout: float) -> int:
+    """Return the largest width at which a neutral activation has more than that spread, 0 if there is none."""
+
+    def too_narrow(width: int) -> bool:
+        return depth * step(f, width, weights=weights, dropout=dropout).variance > 4 * spread**2
+
+    if too_narrow(checks.WIDEST):
+        raise ValueError(_too_narrow(f, checks.WIDEST, spread, depth))
+    return _largest(too_narrow, checks.WIDEST)
+
+
+def _too_narrow(f: Activation, width: int, spread: float, depth: int) -> str:
+    return (
+        f"min_width: no width up to {width:,} keeps {f} within spread={spread:g} at depth={depth}; allow a larger "
+        "spread or fewer layers"
+    )
 
 
 def unsteady_message(
@@ -144,11 +159,11 @@ def _crossing(spread: Callable[[int], float], limit: float, guess: float, power:
     return at
 
 
-def _largest(holds: Callable[[int], bool]) -> int:
-    """Return the largest n for which the predicate holds, given that it holds for 0 and up to that n alone."""
+def _largest(holds: Callable[[int], bool], most: int) -> int:
+    """Return the largest n for which the predicate holds, given that it holds for 0 and up to an n below `most`."""
     low, high = 0, 1
     while holds(high):
-        low, high = high, 2 * high
+        low, high = high, min(2 * high, most)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if holds(middle) else (low, middle)

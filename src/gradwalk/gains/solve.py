@@ -20,6 +20,7 @@ from gradwalk.checks import Formula, Weights
 from gradwalk.simulation import Walks, simulate
 from gradwalk.theory import Kind, chi, kind, step
 
+_MOST_UNITS = 2e9  # units drawn per trial gain, above which the number of walks must be given
 _UNITS = 1e7  # units drawn per trial gain, where the number of walks is left open
 
 
@@ -81,6 +82,11 @@ def solve_gain(
     count = default if walks is None else checks.whole("solve_gain", "walks", walks, least=8)
     if _kind(network) == "neutral" and not contains(network, Dropout) and not sampled:
         return neutral_gain(network, layers, weights)
+    if walks is None and count * sum(layers) > _MOST_UNITS:
+        raise ValueError(
+            f"solve_gain: networks of {sum(layers):,} units take long to sample; pass walks=8 or more, or take fewer "
+            "or narrower layers"
+        )
     return _solve(network, layers, weights, count, number)
 
 

@@ -249,7 +249,7 @@ def _gains(gain: float | Sequence[float] | None, depth: int, network: Activation
         return np.full(depth, network.gain if isinstance(network, Dense) and network.width is None else 1.0)
     if gain is None:
         raise ValueError(f"simulate: gain is missing; gradwalk.gain({network.name!r}, ...) is the unbiased one")
-    if isinstance(gain, Sequence | np.ndarray):
+    if checks.is_several(gain):
         gains = [checks.positive("simulate", "gain", g, *checks.GAIN_RANGE) for g in gain]
         if len(gains) != depth:
             raise ValueError(f"simulate: gain must be one number or depth={depth} of them, got {len(gains)}")

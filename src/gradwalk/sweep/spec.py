@@ -20,6 +20,7 @@ from typing import Any
 
 import tomli_w
 
+from gradwalk import checks
 from gradwalk.sweep.fields import value_types
 from gradwalk.train import Run, checked_run
 
@@ -27,6 +28,9 @@ RATE = "rate"  # sets rate_in and rate_out at once
 KEYS = (*Run.model_fields, RATE)
 MOST_RUNS = 100_000
 NONE = "none"
+_MARK = "\ufeff"  # with which some editors begin a file
+_LARGEST_FILE = 10_000_000  # bytes
+_LONGEST_KEY = 50
 
 _REPLACES = {RATE: ("rate_in", "rate_out"), "width": ("params",), "params": ("width",)}
 
@@ -116,16 +120,23 @@ class Spec:
 
 
 def _text(where: str, path: Path) -> str:
+    size = path.stat().st_size
+    if size > _LARGEST_FILE:
+        raise ValueError(f"{where}: a spec must have at most {_LARGEST_FILE:,} bytes, got {size:,}")
     try:
-        return path.read_text("utf-8")
+        return path.read_text("utf-8-sig")  # some editors begin a file with a mark of its encoding
     except UnicodeDecodeError as error:
         raise ValueError(f"{where}: not UTF-8 text: {error}") from None
 
 
 def _parsed(where: str, text: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(text.removeprefix(_MARK))
     except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{where}: not TOML: {error}") from None
+    except RecursionError:
+        raise ValueError(f"{where}: not a spec: its tables or lists are nested too deeply") from None
+    except ValueError as error:  # a number of more digits than Python converts
         raise ValueError(f"{where}: not TOML: {error}") from None
 
 
@@ -133,6 +144,8 @@ def _listed(where: str, table: Mapping[str, Any]) -> Settings:
     """Return each setting as the list of its values, validated one by one."""
     settings = {}
     for key, value in table.items():
+        if key in ("name", "runs"):
+            raise ValueError(f"{where}: {key} must stand at the top of a spec, and once")
         if key not in KEYS:
             raise ValueError(f"{where}: there is no setting {key!r}{_hint(key)}")
         values = value if isinstance(value, list) else [value]
@@ -168,7 +181,7 @@ def _rates(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _hint(key: str) -> str:
-    close = difflib.get_close_matches(key, (*KEYS, "name", "runs"), n=1)
+    close = difflib.get_close_matches(key[:_LONGEST_KEY], (*KEYS, "name", "runs"), n=1)
     return f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(KEYS)}"
 
 
@@ -179,8 +192,8 @@ def _assignment(text: str) -> tuple[str, Any]:
         raise ValueError(f"sweep: a setting is written key=value, got {text!r}")
     try:
         return key, parse_value(value)
-    except tomllib.TOMLDecodeError:
-        raise ValueError(f"sweep: {key} has an invalid value, got {text!r}") from None
+    except (ValueError, RecursionError):
+        raise ValueError(f"sweep: {key} has an invalid value, got {checks.shown(text)}") from None
 
 
 def parse_value(text: str) -> Any:
@@ -191,7 +204,7 @@ def parse_value(text: str) -> Any:
     """
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         if text[:1] in "[{\"'":
             raise
         return text

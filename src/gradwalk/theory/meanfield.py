@@ -30,8 +30,8 @@ def q_map(activation: str | Activation, q: float, gain: float = 1.0) -> float:
     >>> round(q_map("relu", 2.0), 12)
     1.0
     """
-    g = checks.positive("q_map", "gain", gain)
-    return g**2 * _moments(activations.activation(activation), checks.positive("q_map", "q", q))[0]
+    g = checks.positive("q_map", "gain", gain, *checks.GAIN_RANGE)
+    return g**2 * _moments(activations.activation(activation), checks.positive("q_map", "q", q, *checks.Q_RANGE))[0]
 
 
 def chi(activation: str | Activation, q: float, gain: float = 1.0) -> float:
@@ -43,8 +43,8 @@ def chi(activation: str | Activation, q: float, gain: float = 1.0) -> float:
     >>> round(chi("relu", 1.0, gain=2**0.5), 12)
     1.0
     """
-    g = checks.positive("chi", "gain", gain)
-    return g**2 * _moments(activations.activation(activation), checks.positive("chi", "q", q))[1]
+    g = checks.positive("chi", "gain", gain, *checks.GAIN_RANGE)
+    return g**2 * _moments(activations.activation(activation), checks.positive("chi", "q", q, *checks.Q_RANGE))[1]
 
 
 def elasticity(activation: str | Activation, q: float) -> float:
@@ -56,7 +56,8 @@ def elasticity(activation: str | Activation, q: float) -> float:
     >>> round(elasticity("linear", 3.0), 12)
     1.0
     """
-    variance, _, response = _moments(activations.activation(activation), checks.positive("elasticity", "q", q))
+    at = checks.positive("elasticity", "q", q, *checks.Q_RANGE)
+    variance, _, response = _moments(activations.activation(activation), at)
     return response / variance
 
 
@@ -70,7 +71,7 @@ def fixed_point(activation: str | Activation, gain: float) -> float:
     True
     """
     f = activations.activation(activation)
-    g = checks.positive("fixed_point", "gain", gain)
+    g = checks.positive("fixed_point", "gain", gain, *checks.GAIN_RANGE)
     if kind(f) == "neutral":
         raise ValueError(f"fixed_point: {f} scales every variance by the same factor and has no isolated fixed point")
 
@@ -109,8 +110,9 @@ def _kind(activation: Activation) -> Kind:
 def _moments(activation: Activation, q: float) -> tuple[float, float, float]:
     """Return E[f^2], E[f'^2] and E[a f f'] over a ~ N(0, q)."""
     a, weight, _ = nodes(activation, q)
-    f, slope = np.asarray(activation.f(a)), np.asarray(activation.derivative(a))
-    moments = float(weight @ f**2), float(weight @ slope**2), float(weight @ (a * f * slope))
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # the result shows what is not finite
+        f, slope = np.asarray(activation.f(a)), np.asarray(activation.derivative(a))
+        moments = float(weight @ f**2), float(weight @ slope**2), float(weight @ (a * f * slope))
     if not np.all(np.isfinite(moments)) or moments[0] <= 0:
         raise ValueError(f"{activation}: f must be finite and not zero everywhere, but is not at q={q:g}")
     return moments

@@ -67,7 +67,7 @@ def step(
         raise ValueError(
             f"step: the step of {f} depends on the variance of the pre-activations, which is missing; pass q="
         )
-    variance = 1.0 if neutral else checks.positive("step", "q", q)
+    variance = 1.0 if neutral else checks.positive("step", "q", q, *checks.Q_RANGE)
     closed = _built_in(f)
     gaussian = _closed(n, _ACTIVE[closed], rate) if closed in _ACTIVE else _by_quadrature(f, n, variance, rate)
     out = n if width_out is None else checks.whole("step", "width_out", width_out)
@@ -149,15 +149,17 @@ def _by_quadrature(activation: Activation, n: int, q: float, dropout: float) -> 
     """
     finest = 2.0 ** -math.ceil(48 / n)  # narrower features contribute less than 1e-14 to the n-th power
     a, weight, _ = nodes(activation, q, finest)
-    slope2 = np.asarray(activation.derivative(a), dtype=np.float64) ** 2 / (1 - dropout) ** 2
+    slope = np.asarray(activation.derivative(a), dtype=np.float64) / (1 - dropout)
     weight = (1 - dropout) * weight
-    mean_z = float(weight @ slope2)
+    with np.errstate(over="ignore", under="ignore", divide="ignore"):
+        mean_z = float(weight @ slope**2)
+        log_slope2 = 2 * np.log(np.abs(slope))  # not ln of the square, which may underflow
     if not 0 < mean_z < math.inf:
         raise ValueError(
             f"step: the derivative of {activation} must be finite and not zero everywhere, but is not at q={q:g}"
         )
     flat = dropout + (1 - dropout) * flat_share(activation, q)
-    transform = _transform(slope2 / mean_z, weight, n, flat)
+    transform = _transform(log_slope2 - math.log(mean_z), weight, n, flat)
     spacing = 0.25
     first = second = 0.0
     for block in _blocks(spacing, len(weight)):
@@ -177,11 +179,11 @@ def _blocks(spacing: float, nodes: int) -> Iterator[Array]:
         yield -40 + spacing * np.arange(first, first + length)
 
 
-def _transform(slope2: Array, weight: Array, n: int, flat: float) -> Callable[[Array], Array]:
+def _transform(log_slope2: Array, weight: Array, n: int, flat: float) -> Callable[[Array], Array]:
     """Return the function u -> E[exp(-e^u z)], given that not all n units are flat; `flat` is P(f' = 0) of one unit."""
     all_flat = flat**n
-    alive = slope2 > 0
-    log_slope2, weight = np.log(slope2[alive]), weight[alive]
+    alive = log_slope2 > -math.inf
+    log_slope2, weight = log_slope2[alive], weight[alive]
 
     def transform(u: Array) -> Array:
         log_terms = math.log(2 / n) + u[:, None] + log_slope2

@@ -41,13 +41,27 @@ def random_walk_(
     f = activations.activation(activation)
     if gain is not None:
         checks.positive("random_walk_", "gain", gain)
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise TypeError(f"random_walk_: generator must be a torch.Generator, got {type(generator).__name__}")
     if tensor.numel() == 0:
         return tensor
     fan_in = tensor[0].numel()
     scale = unbiased_gain(f, fan_in, depth, weights=weights) if gain is None else gain
+    std = scale / math.sqrt(fan_in)
+    _check_range(tensor, std)
     with torch.no_grad():
-        fill_(tensor, scale / math.sqrt(fan_in), weights, generator)
+        fill_(tensor, std, weights, generator)
     return tensor
+
+
+def _check_range(tensor: torch.Tensor, std: float) -> None:
+    """Raise if weights of this standard deviation are too large for the tensor's dtype, or too small not to be 0."""
+    largest, limits = std * max(10.0, math.sqrt(tensor.numel())), torch.finfo(tensor.dtype)
+    if not limits.tiny <= std <= largest <= limits.max:
+        raise ValueError(
+            f"random_walk_: weights of standard deviation {std:.3g} leave the range of {tensor.dtype}, "
+            f"{limits.tiny:.3g} to {limits.max:.3g}; choose another gain or dtype"
+        )
 
 
 def fill_(tensor: torch.Tensor, std: float, weights: Weights, generator: torch.Generator | None) -> None:

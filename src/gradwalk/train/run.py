@@ -23,6 +23,7 @@ from gradwalk.train.rates import depth_rates
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 LARGEST_SEED = 2**63 - 1
+DEEPEST = 1_000_000  # layers of a network that is trained
 
 
 class Architecture(NamedTuple):
@@ -48,12 +49,12 @@ class Run(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     data: str = "mnist"
-    examples: int | None = Field(None, ge=1)
+    examples: int | None = Field(None, ge=1, le=checks.WIDEST)
     scaling: Scaling = "dimension"
     task: Literal["classify", "reconstruct"] = "classify"
     activation: str = "tanh"
     weights: str = "gaussian"
-    depth: int = Field(64, ge=2)
+    depth: int = Field(64, ge=2, le=DEEPEST)
     params: Positive | None = 4e6
     width: int | None = Field(None, ge=1, le=checks.WIDEST)
     gain: Positive | None = None
@@ -61,14 +62,14 @@ class Run(BaseModel):
     gain_out: Positive | None = None
     rate_in: Positive = 0.01
     rate_out: Positive = 0.01
-    deepest: int | None = None
+    deepest: int | None = Field(None, le=DEEPEST)
     bias_rate: float = Field(1.0, ge=0, allow_inf_nan=False)
     optimizer: str = "sgd"
     weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False)
     decay: float = Field(0.995, gt=0, le=1)
-    batch: int = Field(100, ge=1)
+    batch: int = Field(100, ge=1, le=checks.WIDEST)
     clip: Positive | None = 10.0
-    epochs: int = Field(20, ge=1)
+    epochs: int = Field(20, ge=1, le=checks.WIDEST)
     stop_at_zero: bool = False
     seed: int = Field(0, ge=0, le=LARGEST_SEED)
     data_seed: int = Field(0, ge=0, le=LARGEST_SEED)
@@ -209,4 +210,4 @@ def sentence(error: ValidationError) -> str:
     if first["type"] == "value_error":
         return str(first["ctx"]["error"]).removeprefix("run: ")
     requirement = first["msg"].removeprefix("Input should ")
-    return f"{key} must {requirement}, got {key}={first['input']!r}"
+    return f"{key} must {requirement}, got {key}={checks.shown(first['input'])}"
