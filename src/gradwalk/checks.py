@@ -21,7 +21,7 @@ WIDEST = 10_000_000  # the widest layer that simulate() can hold in memory
 DEEPEST = 10_000_000
 MOST_WIDTHS = 1000  # different ones in one network: each needs a quadrature of its own
 SPREAD_RANGE = (1e-6, 1e6)  # of the final log-norm
-Q_RANGE = (1e-250, 1e8)  # of the variance of pre-activations, for which quadrature is exact
+LEAST_Q = 1e-250  # of the variance of pre-activations; below it, squares underflow
 GAIN_RANGE = (1e-9, 1e9)  # outside it, the signal of a single layer leaves single precision
 
 
@@ -44,7 +44,7 @@ def shown(value: object) -> str:
     """Return a value as it is shown in a message: shortened if it is long, whatever its type.
 
     >>> shown(7), shown("x" * 500)[-8:]
-    ('7', "xxx'...")
+    ('7', "xxxx'...")
     """
     try:
         text = repr(value)

@@ -34,6 +34,7 @@ from typing import ClassVar
 
 import torch
 
+from gradwalk.checks import shown
 from gradwalk.registry import Registry
 
 
@@ -181,6 +182,8 @@ def parse_optimizer(text: str, where: str = "optimizer") -> Optimizer:
     >>> str(parse_optimizer("momentum(momentum = 0.95)")), str(parse_optimizer("adam(0.9, 0.999)"))
     ('momentum(0.95)', 'adam')
     """
+    if not isinstance(text, str):
+        raise TypeError(f"{where}: optimizer must be a name or name(parameters), got {shown(text)}")
     match = re.fullmatch(r"([^()]+)(?:\((.*)\))?", text.strip()) if len(text) < _LONGEST else None
     if match is None:
         raise ValueError(

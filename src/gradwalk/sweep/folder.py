@@ -10,6 +10,8 @@ networks/       one file per finished network, if they are saved
 
 from pathlib import Path
 
+from gradwalk.checks import shown
+
 STORE = "sweep.sqlite"
 LOCK = "lock"
 CHECKPOINTS = "checkpoints"
@@ -52,6 +54,8 @@ def _number(path: Path) -> tuple[int, int] | None:
 
 def checked_folder(where: str, folder: str | Path) -> Path:
     """Return the folder as a path; raise a ValueError for an empty text, which would stand for the current folder."""
+    if not isinstance(folder, str | Path):
+        raise TypeError(f"{where}: the folder must be a path, got {shown(folder)}")
     if not str(folder).strip():
         raise ValueError(f"{where}: the folder must have a name, got {str(folder)!r}; write . for the current one")
     return Path(folder)

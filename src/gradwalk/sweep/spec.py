@@ -56,6 +56,8 @@ class Spec:
     @classmethod
     def load(cls, source: str | Path, overrides: Sequence[str] = ()) -> Spec:
         """Return the spec in a TOML file or in TOML text, with `key=value` settings that override it."""
+        if not isinstance(source, str | Path):
+            raise TypeError(f"sweep: a spec is a path or a text, got {checks.shown(source)}")
         if not isinstance(source, Path) and any(sign in source for sign in "=\n"):
             return cls.parse(_parsed("sweep", source)).override(overrides)
         path = Path(source)
@@ -69,6 +71,8 @@ class Spec:
         >>> Spec.parse({"depth": 4, "runs": [{"activation": "tanh"}, {"activation": "relu", "gain": [1.4, 1.5]}]}).count
         3
         """
+        if not isinstance(content, Mapping):
+            raise TypeError(f"{where}: a spec is a table of settings, got {checks.shown(content)}")
         rest = dict(content)
         name, tables = rest.pop("name", None), rest.pop("runs", [])
         if name is not None and not (isinstance(name, str) and name.strip() and name.isprintable()):
@@ -81,6 +85,8 @@ class Spec:
 
     def override(self, settings: Sequence[str]) -> Spec:
         """Return the spec with these `key=value` settings for all runs; the values are TOML or bare words."""
+        if isinstance(settings, str) or not isinstance(settings, Sequence):
+            raise TypeError(f"sweep: settings must be a list of texts key=value, got {checks.shown(settings)}")
         if not settings:
             return self
         given = _listed("sweep", dict(map(_assignment, settings)))
@@ -187,6 +193,8 @@ def _hint(key: str) -> str:
 
 def _assignment(text: str) -> tuple[str, Any]:
     """Return the key and the value of `key=value`."""
+    if not isinstance(text, str):
+        raise TypeError(f"sweep: a setting is written key=value, got {checks.shown(text)}")
     key, _, value = (part.strip() for part in text.partition("="))
     if not key or not value:
         raise ValueError(f"sweep: a setting is written key=value, got {text!r}")

@@ -31,7 +31,7 @@ def q_map(activation: str | Activation, q: float, gain: float = 1.0) -> float:
     1.0
     """
     g = checks.positive("q_map", "gain", gain, *checks.GAIN_RANGE)
-    return g**2 * _moments(activations.activation(activation), checks.positive("q_map", "q", q, *checks.Q_RANGE))[0]
+    return g**2 * _moments(activations.activation(activation), checks.positive("q_map", "q", q, checks.LEAST_Q))[0]
 
 
 def chi(activation: str | Activation, q: float, gain: float = 1.0) -> float:
@@ -44,7 +44,7 @@ def chi(activation: str | Activation, q: float, gain: float = 1.0) -> float:
     1.0
     """
     g = checks.positive("chi", "gain", gain, *checks.GAIN_RANGE)
-    return g**2 * _moments(activations.activation(activation), checks.positive("chi", "q", q, *checks.Q_RANGE))[1]
+    return g**2 * _moments(activations.activation(activation), checks.positive("chi", "q", q, checks.LEAST_Q))[1]
 
 
 def elasticity(activation: str | Activation, q: float) -> float:
@@ -56,7 +56,7 @@ def elasticity(activation: str | Activation, q: float) -> float:
     >>> round(elasticity("linear", 3.0), 12)
     1.0
     """
-    at = checks.positive("elasticity", "q", q, *checks.Q_RANGE)
+    at = checks.positive("elasticity", "q", q, checks.LEAST_Q)
     variance, _, response = _moments(activations.activation(activation), at)
     return response / variance
 

@@ -67,7 +67,7 @@ def step(
         raise ValueError(
             f"step: the step of {f} depends on the variance of the pre-activations, which is missing; pass q="
         )
-    variance = 1.0 if neutral else checks.positive("step", "q", q, *checks.Q_RANGE)
+    variance = 1.0 if neutral else checks.positive("step", "q", q, checks.LEAST_Q)
     closed = _built_in(f)
     gaussian = _closed(n, _ACTIVE[closed], rate) if closed in _ACTIVE else _by_quadrature(f, n, variance, rate)
     out = n if width_out is None else checks.whole("step", "width_out", width_out)

@@ -7,6 +7,8 @@ import numpy as np
 from gradwalk import checks
 from gradwalk.activations import Array
 
+RATE_RANGE = (1e-100, 1e100)  # outside it, the formulas leave double precision
+
 
 def depth_rates(depth: int, rate_in: float, rate_out: float, deepest: int | None = None) -> Array:
     """Return the learning rate of each layer, input first.
@@ -21,8 +23,8 @@ def depth_rates(depth: int, rate_in: float, rate_out: float, deepest: int | None
     array([0.0001, 0.001 , 0.01  ])
     """
     depth = checks.whole("depth_rates", "depth", depth, least=2)
-    rate_in = checks.positive("depth_rates", "rate_in", rate_in)
-    rate_out = checks.positive("depth_rates", "rate_out", rate_out)
+    rate_in = checks.positive("depth_rates", "rate_in", rate_in, *RATE_RANGE)
+    rate_out = checks.positive("depth_rates", "rate_out", rate_out, *RATE_RANGE)
     most = depth if deepest is None else checks.whole("depth_rates", "deepest", deepest, least=depth)
     slope = (math.log(rate_out) - math.log(rate_in)) / (most - 1)  # 1 / tau, eq. 19: 0 for equal rates
     alpha = math.exp(math.log(rate_in) + most * slope)  # eq. 20

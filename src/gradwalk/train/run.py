@@ -19,9 +19,10 @@ from gradwalk.nets.gains import Gains, default_gains
 from gradwalk.nets.initialisers import INITIALISERS, Initialiser, initial_layers
 from gradwalk.nets.optimizers import parse_optimizer
 from gradwalk.nets.widths import autoencoder_widths, classifier_widths
-from gradwalk.train.rates import depth_rates
+from gradwalk.train.rates import RATE_RANGE, depth_rates
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Rate = Annotated[float, Field(gt=0, ge=RATE_RANGE[0], le=RATE_RANGE[1], allow_inf_nan=False)]
 LARGEST_SEED = 2**63 - 1
 DEEPEST = 1_000_000  # layers of a network that is trained
 
@@ -60,8 +61,8 @@ class Run(BaseModel):
     gain: Positive | None = None
     gain_in: Positive | None = 1.0
     gain_out: Positive | None = None
-    rate_in: Positive = 0.01
-    rate_out: Positive = 0.01
+    rate_in: Rate = 0.01
+    rate_out: Rate = 0.01
     deepest: int | None = Field(None, le=DEEPEST)
     bias_rate: float = Field(1.0, ge=0, allow_inf_nan=False)
     optimizer: str = "sgd"
