@@ -35,7 +35,7 @@ SECONDS, BYTES = 20.0, 1_000_000_000
 DOCUMENTED = (ValueError, TypeError, OSError, ModuleNotFoundError)
 # What raised it, and what must hold; or what the operating system says of a file.
 SENTENCE = re.compile(r"[\w<>][^\n:]{0,80}: [^\n]+|\[Errno \d+\] [^\n]+")
-COMMANDS = 0.1  # share of the calls that are command lines
+COMMANDS = 0.05  # share of the calls that are command lines
 
 WORDS: dict[str, tuple[str, ...]] = {
     "gain": (

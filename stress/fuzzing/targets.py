@@ -405,6 +405,7 @@ TARGETS = (
             "batch": v.width,
         },
         weight=2,
+        typed=True,
     ),
     Target("checked_run", lambda settings: checked_run("fuzz", **settings), {"settings": table}, weight=20, typed=True),
     Target(
@@ -466,7 +467,7 @@ TARGETS = (
             "examples": v.maybe(v.whole(1, 100)),
             "scaling": v.one_of("dimension", "global", "none"),
         },
-        weight=3,
+        weight=1,
     ),
     Target(
         "from_arrays",

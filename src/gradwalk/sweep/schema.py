@@ -87,6 +87,10 @@ def one_sentence(path: Path) -> Iterator[None]:
     """Raise SQLite's errors as one sentence that says what to do about them."""
     try:
         yield
+    except UnicodeDecodeError:  # of SQLite's own message, which quotes a damaged name
+        raise ValueError(
+            f"sweep: {path} is corrupt (a name in it is no text) and was not changed; {_WAY_OUT}"
+        ) from None
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):

@@ -164,7 +164,7 @@ def _listed(where: str, table: Mapping[str, Any]) -> Settings:
 def _checked(where: str, key: str, value: object) -> Any:
     """Return the value as a run holds it; `deepest` is checked against the depth later, with each run."""
     types = value_types(Run.model_fields["rate_in" if key == RATE else key].annotation)
-    if value is None or (value == NONE and NoneType in types):
+    if value is None or (isinstance(value, str) and value == NONE and NoneType in types):
         value = None
     elif isinstance(value, bool) and bool not in types:
         raise ValueError(f"{where}: {key} must not be true or false, got {key}={str(value).lower()}")
