@@ -3,5 +3,6 @@
 from gradwalk.chains.choices import Choice, Given, GivenActivations, Selection
 from gradwalk.chains.draft import Draft, WeightLayer
 from gradwalk.chains.graph import Dataflow, Node, Op
+from gradwalk.chains.kernels import Axes
 
-__all__ = ["Choice", "Dataflow", "Draft", "Given", "GivenActivations", "Node", "Op", "Selection", "WeightLayer"]
+__all__ = ["Axes", "Choice", "Dataflow", "Draft", "Given", "GivenActivations", "Node", "Op", "Selection", "WeightLayer"]

@@ -9,7 +9,7 @@ import keras
 from gradwalk import activations, checks, gains
 from gradwalk.activations import Activation
 from gradwalk.checks import Weights
-from gradwalk.keras.kernels import Axes, draw, layer_being_built
+from gradwalk.keras.kernels import axes_of, draw, layer_being_built
 
 
 @keras.saving.register_keras_serializable(package="gradwalk")
@@ -64,7 +64,7 @@ class RandomWalk(keras.initializers.Initializer):  # type: ignore[misc]
         # A normal drawn in bfloat16 ends at 2.9 standard deviations and lacks 0.6 % of its variance, which over 200
         # layers is a factor of 2.
         drawn = "float64" if result_dtype == "float64" else "float32"
-        axes = Axes.of(layer_being_built(), len(shape))
+        axes = axes_of(layer_being_built(), len(shape))
         fan_in = axes.fan_in(shape)
         gain = gains.gain(self.activation, fan_in, self.depth, weights=self.weights) if self.gain is None else self.gain
         kernel = draw(shape, axes, gain / math.sqrt(fan_in), self.weights, drawn, self.seed)

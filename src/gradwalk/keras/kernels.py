@@ -1,48 +1,25 @@
-"""The axes of a Keras kernel by what they are, and kernels drawn with them."""
+"""The axes of Keras kernels, and kernels drawn with them."""
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 from keras.src.backend.common import global_state
 
+from gradwalk.chains import Axes
 from gradwalk.checks import Weights
 
 _DEPTHWISE = (keras.layers.DepthwiseConv1D, keras.layers.DepthwiseConv2D)
 
 
-class Axes(NamedTuple):
-    """The axes of a kernel: of the matrices that it holds, of their inputs and of their outputs."""
-
-    batch: tuple[int, ...]
-    inner: tuple[int, ...]
-    outer: tuple[int, ...]
-
-    @classmethod
-    def of(cls, layer: Any, rank: int) -> "Axes":
-        """Return the axes of a layer's kernel of that rank; (kernel..., in, out) for a layer of no other order."""
-        if isinstance(layer, keras.layers.EinsumDense):
-            return cls._of_equation(layer.equation)
-        if isinstance(layer, _DEPTHWISE):
-            return cls((rank - 2,), tuple(range(rank - 2)), (rank - 1,))
-        return cls((), tuple(range(rank - 1)), (rank - 1,))
-
-    @classmethod
-    def _of_equation(cls, equation: str) -> "Axes":
-        """Return the axes of the second operand of an einsum."""
-        operands, output = equation.replace(" ", "").split("->")
-        signal, kernel = operands.split(",")
-        numbered = list(enumerate(kernel))
-        return cls(
-            tuple(axis for axis, index in numbered if index in output and index in signal),
-            tuple(axis for axis, index in numbered if index not in output),
-            tuple(axis for axis, index in numbered if index in output and index not in signal),
-        )
-
-    def fan_in(self, shape: Sequence[int]) -> int:
-        """Return how many inputs an output sums."""
-        return math.prod(shape[axis] for axis in self.inner)
+def axes_of(layer: Any, rank: int) -> Axes:
+    """Return the axes of a layer's kernel of that rank; (window..., in, out) for a layer of no other order."""
+    if isinstance(layer, keras.layers.EinsumDense):
+        return Axes.of_equation(layer.equation)
+    if isinstance(layer, _DEPTHWISE):
+        return Axes((rank - 2,), tuple(range(rank - 2)), (rank - 1,))
+    return Axes.of_convolution(rank)
 
 
 def layer_being_built() -> Any:

@@ -10,7 +10,7 @@ from gradwalk import activations
 from gradwalk.chains import Choice, Draft, Given, GivenActivations, Selection
 from gradwalk.checks import Weights
 from gradwalk.gains import UnsteadyWarning
-from gradwalk.keras.kernels import Axes, draw
+from gradwalk.keras.kernels import axes_of, draw
 from gradwalk.keras.trace import Trace
 from gradwalk.plans import Plan
 
@@ -80,7 +80,7 @@ def _draft(trace: Trace, activation: Given, weights: Weights, selection: Selecti
 def _draw(layer: Any, std: float, weights: Weights, seed: keras.random.SeedGenerator) -> None:
     """Draw the kernel of a layer, and clear its bias unless that was set on purpose."""
     kernel = layer.kernel
-    axes, groups = Axes.of(layer, len(kernel.shape)), int(getattr(layer, "groups", 1) or 1)
+    axes, groups = axes_of(layer, len(kernel.shape)), int(getattr(layer, "groups", 1) or 1)
     kernel.assign(draw(tuple(kernel.shape), axes, std, weights, "float32", seed, groups))
     bias = getattr(layer, "bias", None)
     if bias is not None and not _is_constant(keras.ops.convert_to_numpy(bias)):

@@ -8,7 +8,7 @@ import keras
 from keras import layers
 
 from gradwalk.chains import Dataflow, Node, Op, WeightLayer
-from gradwalk.keras.kernels import Axes
+from gradwalk.keras.kernels import axes_of
 from gradwalk.keras.roles import WEIGHT_LAYERS, is_attention, known_function, node_of, why_left_alone
 from gradwalk.plans import LeftAlone
 
@@ -97,7 +97,7 @@ class Trace:
             name,
             type(layer),
             shape,
-            Axes.of(layer, len(shape)).fan_in(shape),
+            axes_of(layer, len(shape)).fan_in(shape),
             float(keras.ops.sqrt(keras.ops.mean(keras.ops.square(keras.ops.cast(kernel, "float32"))))),
             objection=self._objection(name, layer, frozen),
             fixed=frozen or bool(getattr(layer, "lora_enabled", False)),

@@ -1,0 +1,212 @@
+"""gradwalk.jax.plan, init and init_variables: chains are drawn by their law, and what has none is left alone."""
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+
+import gradwalk as gw
+from gradwalk.plans import LayerRole
+
+jax = pytest.importorskip("jax", reason="jax is not installed")
+flax = pytest.importorskip("flax", reason="flax is not installed")
+import jax.numpy as jnp  # noqa: E402
+from flax import linen, nnx  # noqa: E402
+
+from gradwalk.activations import BUILT_IN  # noqa: E402
+from gradwalk.activations.lookup import _target  # noqa: E402
+from gradwalk.jax import init, init_variables, plan  # noqa: E402
+from gradwalk.jax.elementwise import POINTS, identified  # noqa: E402
+
+WIDTH, DEPTH, SEEDS = 32, 8, 16
+X = jnp.ones((1, WIDTH))
+
+
+def linear(width_in=WIDTH, width_out=WIDTH):
+    return nnx.Linear(width_in, width_out, rngs=nnx.Rngs(0))
+
+
+def chain(activation=nnx.relu, dropout=0.0, depth=DEPTH):
+    parts = [linear()]
+    for _ in range(depth):
+        parts += [activation, *[nnx.Dropout(dropout, rngs=nnx.Rngs(1))] * bool(dropout), linear()]
+    return nnx.Sequential(*parts)
+
+
+class Model(nnx.Module):
+    """Parts by name, and a function that wires them."""
+
+    def __init__(self, wire, **parts):
+        self.wire = wire
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def __call__(self, x):
+        return self.wire(self, x)
+
+
+@partial(jax.jit, static_argnums=0)
+def final_log_norm(graph, state, x, delta):
+    """Return ln of the norm of the gradient at the input, for this gradient at the output."""
+    gradient = jax.vjp(lambda x, state: nnx.merge(graph, state)(x), x, state)[1](delta)[0]
+    return jnp.log(jnp.linalg.norm(gradient) / jnp.linalg.norm(delta))
+
+
+@pytest.mark.parametrize(("activation", "dropout"), [("relu", 0.0), ("tanh", 0.0), ("relu", 0.4)])
+def test_the_gradient_of_a_flax_chain_does_an_unbiased_walk(activation, dropout):
+    model, finals = chain(getattr(nnx, activation), dropout), []
+    for seed in range(SEEDS):
+        applied = init(model, X, seed=seed)
+        x, delta = np.random.default_rng(seed).standard_normal((2, 1, WIDTH)).astype(np.float32)
+        graph, state = nnx.split(nnx.clone(model))
+        finals.append(float(final_log_norm(graph, state, x, delta)))
+    expected = gw.solve_gain(activation, WIDTH, DEPTH, dropout=dropout).value
+    assert [row.gain for row in applied.rows] == [gw.gain("linear", WIDTH), *[expected] * DEPTH]
+    assert abs(np.mean(finals)) < 4 * np.std(finals, ddof=1) / math.sqrt(SEEDS)
+
+
+@pytest.mark.parametrize("family", [each for each in BUILT_IN if each.jax], ids=lambda each: each.name)
+def test_activations_are_identified_by_their_values(family):
+    for counterpart in family.jax:
+        function = identified(_target(counterpart)(POINTS))
+        if family.name == "linear":
+            assert function == (None, 1.0)
+        else:
+            np.testing.assert_array_equal(function.activation.f(POINTS), family.member().f(POINTS))
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (partial(nnx.leaky_relu, negative_slope=0.3), "leaky_relu(0.3)"),
+        (partial(nnx.elu, alpha=0.5), "elu(0.5)"),
+        (partial(nnx.celu, alpha=0.5), "celu(0.5)"),
+        (lambda x: x * jax.nn.sigmoid(x), "silu"),
+        (lambda x: jnp.where(x > 0, x, 0), "relu"),
+        (lambda x: jnp.tanh(x.reshape(2, -1)).reshape(x.shape), "tanh"),
+    ],
+)
+def test_what_a_flax_layer_reads_is_found_through_any_spelling(function, name):
+    assert plan(nnx.Sequential(linear(), function, linear()), X).row("layers.2").activation == name
+
+
+def test_norms_sums_and_unknown_functions_have_their_reasons():
+    def wire(model, x):
+        x = model.behind(nnx.relu(model.norm(model.before(x))))
+        x = jnp.mean(jnp.tanh(x).reshape(1, 4, 8), axis=1)
+        x = model.one(x) + model.two(jnp.cos(x) * 3)
+        return model.head(x)
+
+    model = Model(
+        wire,
+        before=linear(),
+        norm=nnx.LayerNorm(WIDTH, rngs=nnx.Rngs(0)),
+        behind=linear(),
+        one=linear(8, 8),
+        two=linear(8, 8),
+        head=linear(8, 3),
+    )
+    rows = plan(model, X)
+    assert rows.row("before").reason == "a norm follows, so that its scale does not change the signal"
+    assert (rows.row("behind").role, rows.row("behind").activation) == (LayerRole.OUTSIDE, "relu")
+    assert rows.row("one").reason == "its output goes into a sum"
+    assert rows.row("two").reason == "it reads the output of a function that gradwalk does not know"
+    assert rows.row("head").reason == "it reads the output of a sum"
+    assert [left.kind for left in rows.left_alone] == ["LayerNorm"]
+    named = plan(model, X, only=["one", "two"], activation={"two": "tanh"})
+    assert [(row.name, row.activation) for row in named.drawn] == [("one", "tanh"), ("two", "tanh")]
+    assert named.row("one").drift == pytest.approx(-0.5 * math.log(4))
+
+
+def test_frozen_zero_shared_and_repeated_layers_of_flax_are_left_alone():
+    class Frozen(nnx.Variable):
+        pass
+
+    repeated, shared = linear(), linear()
+    model = nnx.Sequential(
+        linear(), nnx.relu, linear(), nnx.relu, repeated, nnx.relu, repeated, linear(), linear(), shared
+    )
+    model.layers[2].kernel = Frozen(model.layers[2].kernel[...])
+    model.layers[7].kernel[...] = 0 * model.layers[7].kernel[...]
+    model.layers[8].kernel = shared.kernel
+    reasons = [row.reason for row in plan(model, X).rows]
+    assert reasons == [
+        "layers.2 above it is outside the theory",
+        "frozen",
+        "it runs more than once",
+        "zero on purpose",
+        "its weights are shared",
+        "its weights are shared",
+    ]
+    assert "No layer is drawn" in str(plan(model, X))
+
+
+def test_convolutions_of_flax_have_their_fan_in_and_attention_is_left_alone():
+    def wire(model, x):
+        x = model.grouped(x).reshape(1, -1, 4)
+        return model.head(nnx.softmax(model.attention(x)))
+
+    rngs = nnx.Rngs(0)
+    model = Model(
+        wire,
+        grouped=nnx.Conv(4, 4, (3, 3), feature_group_count=2, padding="VALID", rngs=rngs),
+        attention=nnx.MultiHeadAttention(2, 4, decode=False, dropout_rate=0.1, rngs=rngs),
+        head=nnx.LinearGeneral(4, (2, 3), rngs=rngs),
+    )
+    image = jnp.ones((1, 4, 4, 4))
+    rows = plan(model, image)
+    assert rows.row("grouped").reason == "its output goes into attention (MultiHeadAttention)"
+    assert [left.why for left in rows.left_alone] == ["attention is outside the theory"]
+    drawn = init(model, image, "linear", only=["grouped", "head"], weights="orthogonal", seed=1)
+    assert [row.gain for row in drawn.rows] == [gw.gain("linear", n, weights="orthogonal") for n in (18, 4)]
+    group = np.array(model.grouped.kernel[...])[..., 2:].reshape(18, 2)
+    np.testing.assert_allclose(group.T @ group, np.eye(2), atol=1e-5)
+
+
+def test_linen_variables_are_replaced_and_the_rest_is_kept():
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, x):
+            x = linen.LayerNorm()(linen.relu(linen.Dense(WIDTH)(x)))
+            x = linen.Dense(WIDTH, bias_init=linen.initializers.constant(0.5))(x)
+            return linen.Dense(2, name="out", bias_init=linen.initializers.normal())(linen.gelu(x))
+
+    net = Net()
+    variables = net.init(jax.random.key(0), X)
+    drawn, applied = init_variables(net, variables, X, seed=2)
+    assert [row.name for row in applied.drawn] == ["Dense_1", "out"]
+    for name in ("Dense_0", "LayerNorm_0"):
+        jax.tree.map(np.testing.assert_array_equal, drawn["params"][name], variables["params"][name])
+    assert (np.array(drawn["params"]["out"]["bias"]) == 0).all()
+    assert (np.array(drawn["params"]["Dense_1"]["bias"]) == 0.5).all()
+    std = float(np.std(drawn["params"]["Dense_1"]["kernel"]))
+    assert std == pytest.approx(applied.row("Dense_1").proposed, rel=4 / math.sqrt(2 * WIDTH**2))
+    assert plan(net, X, variables=variables) == applied
+
+
+def test_a_seed_repeats_the_weights_and_layers_differ():
+    model = chain(depth=1)
+    init(model, X, seed=5)
+    one = [np.array(model.layers[i].kernel[...]) for i in (0, 2)]
+    init(model, X, seed=5)
+    np.testing.assert_array_equal(one[0], model.layers[0].kernel[...])
+    assert abs(np.corrcoef(one[0].ravel(), one[1].ravel())[0, 1]) < 4 / WIDTH
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: plan(chain(depth=1), jnp.ones((1, 3))), "plan: the model does not run on the example"),
+        (lambda: plan(linen.Dense(3), X), "plan: a linen module has its weights outside; pass variables="),
+        (lambda: plan(3, X), "plan: model must be a module of flax.nnx or flax.linen, got int"),
+        (lambda: init(linen.Dense(3), X), "init: model must be an nnx module, got Dense"),
+        (lambda: init(chain(depth=1), X, only="x"), "init: only='x' matches no weight layer; there are layers.0"),
+        (lambda: plan(nnx.LayerNorm(4, rngs=nnx.Rngs(0)), jnp.ones((1, 4))), "has no weight layer that gradwalk knows"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(call, message):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call()
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
