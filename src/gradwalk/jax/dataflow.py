@@ -12,7 +12,7 @@ from jax.extend.core import Literal, Primitive
 from gradwalk.chains import Node, Op
 from gradwalk.jax.elementwise import POINTS, applied, identified, is_elementwise
 
-_mark = Primitive("gradwalk_mark")
+_mark: Any = Primitive("gradwalk_mark")
 _mark.def_abstract_eval(lambda x, *, name, shape: x.update(shape=shape))
 
 Replacement = Callable[[Any, tuple[Any, ...], Callable[[], Any]], Any]

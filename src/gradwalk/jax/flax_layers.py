@@ -93,7 +93,7 @@ def kernel_of(layer: Layer, shape: tuple[int, ...]) -> Kernel:
 
 def _general_axes(layer: Layer, rank: int) -> Axes:
     batch = len(layer.batch_axis) if isinstance(layer.batch_axis, Mapping) else 0
-    outputs = layer.out_features if isinstance(layer, nnx.Module) else layer.features
+    outputs = layer.features if isinstance(layer, linen.DenseGeneral) else layer.out_features
     outer = len(outputs) if isinstance(outputs, tuple | list) else 1
     axes = tuple(range(rank))
     return Axes(axes[:batch], axes[batch : rank - outer], axes[rank - outer :])

@@ -68,7 +68,7 @@ class Trace(NamedTuple):
 
 def traced_nnx(model: nnx.Module, arguments: Arguments, where: str) -> Trace:
     """Return what an nnx module does with these arguments."""
-    modules = {".".join(map(str, path)): module for path, module in nnx.iter_modules(model)}
+    modules: dict[str, Any] = {".".join(map(str, path)): module for path, module in nnx.iter_modules(model)}
     names = {id(module): name for name, module in modules.items()}
 
     def replace(layer: Layer, args: Arguments, call: Callable[[], Any]) -> Any:

@@ -7,13 +7,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from flax import linen, nnx
 from flax.core import unfreeze
 
 from gradwalk import activations
 from gradwalk.chains import Choice, Draft, Given, GivenActivations, Selection
 from gradwalk.checks import Weights
 from gradwalk.gains import UnsteadyWarning
-from gradwalk.jax.flax_trace import Parameters, Trace, linen, nnx, traced_linen, traced_nnx
+from gradwalk.jax.flax_trace import Parameters, Trace, traced_linen, traced_nnx
 from gradwalk.jax.initialiser import random_walk
 from gradwalk.plans import Plan, PlanRow
 
@@ -99,7 +100,7 @@ def init_variables(
     """Return the variables of a linen module with new weights, and the plan applied; see `init` and `plan`."""
     trace = _traced(module, variables, example, "init_variables")
     draft = _draft(trace, activation, weights, Selection(only, skip, "init_variables"))
-    drawn = unfreeze(variables)
+    drawn = unfreeze(dict(variables))
     for row, key in _keys(draft.plan, seed):
         layer = trace.parameters[row.name]
         leaf = drawn["params"]
