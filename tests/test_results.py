@@ -120,6 +120,20 @@ def test_a_hundred_layers_on_mnist_learned_what_is_said():
     assert f"clipped in {sum(clipped)} of 2,000 steps, in {clipped[-1]} of the last 100" in said
 
 
+def test_the_screen_of_the_papers_network_ended_as_is_said():
+    shown = table.read(RESULTS / "paper-network" / "fig4c.csv")
+    assert {(1000, 249, 1.05, 1.05)} == set(
+        zip(*(shown[name] for name in ("depth", "width", "gain", "gain_in")), strict=True)
+    )
+    for (rate_in, rate_out), run in shown.frame.groupby(["rate_in", "rate_out"]):
+        mistakes, clipped = (
+            ", ".join(f"{count:,.0f}" for count in run[name]) for name in ("train_mistakes", "clipped")
+        )
+        held_out = f"{run['test_mistakes'].iloc[-1]:,.0f}"
+        assert f"| {rate_in:g} to {rate_out:g} | {mistakes} | {held_out} | {clipped} |" in README
+    assert f"to {shown['train_mistakes'].min():,.0f} in 300 steps" in section("The paper's own network")
+
+
 @pytest.mark.parametrize(("weights", "title"), [("orthogonal", "A thousand layers"), ("gaussian", "From Gaussian")])
 def test_a_thousand_layers_learned_what_is_said(weights, title):
     found = table.read(RESULTS / "thousand" / weights / "fig4c.csv")
