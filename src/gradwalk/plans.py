@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 _WIDTH = 100
 _HEAD = ("layer", "shape", "role", "reads", "std now", "std", "gain", "drift", "")
-_LIMITS = (34, 15, 13, 15, 8, 8, 7, 6, 12)
+_LIMITS = (33, 15, 13, 15, 8, 8, 7, 7, 12)
 _LEGEND = {"~": "~: an estimate", "-": "-: not predicted"}
 
 
@@ -124,7 +124,8 @@ def _numbers(row: PlanRow) -> tuple[str, ...]:
 
 
 def _legend(cells: Sequence[Sequence[str]]) -> list[str]:
-    signs = {line[7][0] for line in cells[1:] if line[7]}
+    drifts = [line[7] for line in cells[1:]]
+    signs = {drift[0] if drift.startswith("~") else drift for drift in drifts}
     entries = [text for sign, text in _LEGEND.items() if sign in signs]
     return ["drift: " + "; ".join(["0: exact", *entries])] if entries else []
 

@@ -1,8 +1,9 @@
 """gradwalk for PyTorch: initialise a model so that its gradient does an unbiased walk, and check that it does.
 
-`random_walk_` fills one tensor; `init_` initialises a whole model and reports on it; `Steady` makes gelu, silu and mish
-usable in deep networks; `probe` measures the walk and compares it with the prediction; `calibrate_` tunes it on data;
-`Monitor` records it during training.
+`random_walk_` fills one tensor; `plan` shows what `init_` would do to a whole model, and `init_` does it; `Steady`
+makes gelu, silu and mish usable in deep networks; `probe` measures the walk and compares it with the prediction;
+`calibrate_` tunes it on data; `Monitor` records it during training.
+"""
 """
 
 try:
@@ -10,12 +11,14 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("gradwalk.torch needs PyTorch: pip install 'gradwalk[torch]'", name="torch") from error
 
+from gradwalk.plans import LayerRole, Plan, PlanRow
 from gradwalk.torch.calibrate import Calibration, calibrate_
 from gradwalk.torch.counterparts import counterpart, counterpart_of_function, module_for
 from gradwalk.torch.elementwise import Elementwise
-from gradwalk.torch.init import InitReport, InitRow, init_
+from gradwalk.torch.init import init_
 from gradwalk.torch.layers import Exclusion, Layers, LeftAlone, WeightLayer, find_layers
 from gradwalk.torch.monitor import Monitor
+from gradwalk.torch.plan import plan
 from gradwalk.torch.probe import probe
 from gradwalk.torch.random_walk import random_walk_
 from gradwalk.torch.signals import Merge, Note, Signal
@@ -28,13 +31,14 @@ __all__ = [
     "Elementwise",
     "Exclusion",
     "GradientWalk",
-    "InitReport",
-    "InitRow",
+    "LayerRole",
     "Layers",
     "LeftAlone",
     "Merge",
     "Monitor",
     "Note",
+    "Plan",
+    "PlanRow",
     "Signal",
     "Steady",
     "Trace",
@@ -45,6 +49,7 @@ __all__ = [
     "find_layers",
     "init_",
     "module_for",
+    "plan",
     "probe",
     "random_walk_",
 ]

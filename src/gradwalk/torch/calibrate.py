@@ -12,9 +12,9 @@ import torch
 from scipy import optimize
 from torch import Tensor, nn
 
-from gradwalk import activations, checks
-from gradwalk.activations import Activation
-from gradwalk.torch.follow import check_model
+from gradwalk import checks
+from gradwalk.torch.follow import unwrapped
+from gradwalk.torch.given import Given, given_for
 from gradwalk.torch.measurement import Inputs, Loss, Measured, measure
 from gradwalk.torch.probe import compared
 from gradwalk.torch.trace import Trace
@@ -52,7 +52,7 @@ def calibrate_(
     inputs: Inputs,
     loss_fn: Loss,
     *,
-    activation: str | Activation | None = None,
+    activation: Given = None,
     tolerance: float = 0.01,
     rounds: int = 10,
 ) -> Calibration:
@@ -74,9 +74,9 @@ def calibrate_(
     """
     checks.positive(_WHERE, "tolerance", tolerance)
     checks.whole(_WHERE, "rounds", rounds)
-    check_model(model, _WHERE)
+    model = unwrapped(model, _WHERE)
     _check_inputs(inputs)
-    given = None if activation is None else activations.activation(activation)
+    given = given_for(activation, _WHERE)
     trace = Trace(model)
     start = measure(model, inputs, loss_fn, _WHERE, trace)
     tuning = _Tuning(model, inputs, loss_fn, start)

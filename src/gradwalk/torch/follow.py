@@ -12,7 +12,7 @@ from torch import fx, nn
 
 from gradwalk.torch.roles import QUERIES
 from gradwalk.torch.signals import Signal
-from gradwalk.torch.standin import passes_through
+from gradwalk.torch.standin import passes_through, works_in_place
 from gradwalk.torch.trace import Trace
 from gradwalk.torch.undisturbed import undisturbed
 from gradwalk.torch.watch import watched
@@ -23,7 +23,7 @@ def follow_chain(trace: Trace) -> bool:
     modules = list(_leaves(trace.model))
     if not all(map(trace.is_leaf, modules)):
         return False
-    signal = Signal()
+    signal = trace.enter()
     for module in modules:
         signal = trace.through_module(module, [signal])
     trace.outputs = (signal,)
@@ -49,12 +49,14 @@ def follow_run(trace: Trace, example: Any, where: str) -> None:
         raise ValueError(f"{where}: the model does not run on the example: {error}") from error
 
 
-def check_model(model: nn.Module, where: str) -> None:
-    """Raise a TypeError for anything but a module that can be followed."""
+def unwrapped(model: nn.Module, where: str) -> nn.Module:
+    """Return the module inside DataParallel and the like; raise a TypeError for anything that cannot be followed."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"{where}: model must be a torch.nn.Module, got {type(model).__name__}")
     if isinstance(model, torch.jit.ScriptModule):
         raise TypeError(f"{where}: model must not be a ScriptModule; pass the module that was scripted")
+    parallel = isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel)
+    return unwrapped(model.module, where) if parallel else model
 
 
 def check_materialised(model: nn.Module, where: str) -> None:
@@ -102,20 +104,33 @@ def _follow_graph(trace: Trace, graph: fx.Graph) -> None:
     for node in graph.nodes:
         inputs = [signal for n in node.all_input_nodes if (signal := signals[n]) is not None]
         signals[node] = _through_node(trace, node, inputs)
+        if node.all_input_nodes and _is_in_place(trace, node):
+            signals[node.all_input_nodes[0]] = signals[node]
         if node.op == "output":
             trace.outputs = tuple(inputs)
 
 
+def _is_in_place(trace: Trace, node: fx.Node) -> bool:
+    """Return whether an operation changes what it reads, so that later uses of that see the result."""
+    if node.op == "call_module":
+        return bool(getattr(trace.model.get_submodule(str(node.target)), "inplace", False))
+    return node.op in ("call_function", "call_method") and works_in_place(_function(node), node.kwargs)
+
+
 def _through_node(trace: Trace, node: fx.Node, signals: list[Signal]) -> Signal | None:
     if node.op == "placeholder":
-        return Signal()
+        return trace.enter()
     if node.op == "call_module":
         return trace.through_module(trace.model.get_submodule(str(node.target)), signals)
     if node.op not in ("call_function", "call_method"):
         return None
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
+    name = _function(node)
     if name == "getattr":
         attribute = str(node.args[1])
         name = attribute if attribute in QUERIES else "getattr"
     has_parameters = any(each.op == "get_attr" for each in node.all_input_nodes)
     return trace.through_function(name, signals, node.args, node.kwargs, has_parameters)
+
+
+def _function(node: fx.Node) -> str:
+    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))

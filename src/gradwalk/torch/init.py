@@ -1,144 +1,81 @@
-"""`init_`: draw the weights of a whole model so that its gradient does an unbiased walk, and report on it."""
+"""`init_`: draw the weights of a whole model so that its gradient does an unbiased walk."""
 
-import math
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from gradwalk import checks
-from gradwalk.activations import Activation
 from gradwalk.checks import Weights
-from gradwalk.gains import GainEstimate, UnsteadyWarning, solve_gain, unsteady_message
-from gradwalk.torch.layers import Layers, LeftAlone, WeightLayer, layers_of
+from gradwalk.gains import UnsteadyWarning
+from gradwalk.plans import Plan, PlanRow
+from gradwalk.torch.given import Choice, Given, Selection
+from gradwalk.torch.layers import Exclusion, Layers, WeightLayer, layers_of
+from gradwalk.torch.plan import Draft
 from gradwalk.torch.random_walk import fill_
-from gradwalk.torch.signals import Note
-from gradwalk.torch.tables import init_table
+from gradwalk.torch.scales import constant
 from gradwalk.torch.weight_layers import output_rows
-
-
-class InitRow(NamedTuple):
-    """What `init_` did to one layer.
-
-    drift: the mean change of the log-norm over this layer, 0 by construction, None outside the theory. exact: whether
-    that holds for this layer exactly, or on average over the walk and to within the error of the gain.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    activation: str
-    gain: float
-    std: float
-    drift: float | None
-    exact: bool
-    notes: tuple[Note, ...] = ()
-
-
-@dataclass(frozen=True)
-class InitReport:
-    """What `init_` did: one row per layer, the modules it left alone, and its remarks; prints as a table."""
-
-    rows: tuple[InitRow, ...]
-    left_alone: tuple[LeftAlone, ...]
-    remarks: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return init_table(self)
 
 
 def init_(
     model: nn.Module,
-    activation: str | Activation | None = None,
+    activation: Given = None,
     *,
     example: Any = None,
     weights: Weights = "gaussian",
+    only: Choice = None,
+    skip: Choice = None,
     generator: torch.Generator | None = None,
-) -> InitReport:
-    """Initialise all Linear and convolution layers of a model in place so that its gradient does an unbiased walk.
+) -> Plan:
+    """Draw the weights of a model in place so that its gradient does an unbiased walk; return the plan applied.
 
-    Each layer gets the gain of the activation whose output it reads, at its fan-in; biases become 0. Where the gain
-    depends on depth, the walk has one step fewer than the longest path has weight layers. A layer behind a norm, a
-    residual connection or attention, or whose output goes into one, gets the gain of a walk of one step, and the report
-    marks it as outside the theory. `activation` and `example` are as for `find_layers`: the model is run once, on the
-    example, unless it is a plain `nn.Sequential` or no example is given. Warns with UnsteadyWarning where no gain keeps
-    networks of that depth together.
+    Each layer whose law is known gets the gain of the activation that it reads: see `plan`, which takes the same
+    arguments and changes nothing. Biases of the layers drawn become 0, except those with one value other than 0 in all
+    entries, which were set on purpose. Never touched unless `only` names them: frozen, shared and parametrised weights,
+    adapters, layers that are zero or clearly scaled on purpose, and all that is outside the theory. The model is run
+    once, on the example, unless it is a plain `nn.Sequential` or no example is given. Warns with UnsteadyWarning where
+    no gain keeps networks of that depth together.
 
     >>> net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2))
     >>> [round(row.gain, 4) for row in init_(net).rows]
     [1.0673, 2.0236]
     """
-    checks.one_of("init_", "weights", weights, checks.WEIGHTS)
     layers = layers_of(model, activation, example, "init_")
+    _check(layers)
+    draft = Draft(layers, weights, Selection(only, skip, "init_"))
+    drawn = [(layer, row) for layer, row in zip(layers.weight_layers, draft.plan.rows, strict=True) if row.gain]
+    with torch.no_grad():
+        for layer, row in drawn:
+            _draw_(layer, row, weights, generator)
+        _clear_biases_([layer.module for layer, _ in drawn])
+    if draft.unsteady:
+        warnings.warn(f"init_: {draft.unsteady}", UnsteadyWarning, stacklevel=2)
+    return draft.plan
+
+
+def _check(layers: Layers) -> None:
+    """Raise a ValueError where there is nothing that could ever be drawn."""
+    kind = type(layers.trace.model).__name__
     if not layers.weight_layers:
         reasons = "; ".join(dict.fromkeys(f"{each.kind}: {each.why}" for each in layers.left_alone))
-        raise ValueError(f"init_: no layer of {type(model).__name__} can be initialised ({reasons or 'it has none'})")
-    walks = _walks(layers)
-    estimates = {walk: solve_gain(*walk, weights=weights) for walk in set(walks)}
-    rows = tuple(_row(layer, estimates[walk], weights) for layer, walk in zip(layers.weight_layers, walks, strict=True))
-    with torch.no_grad():
-        for layer, row in zip(layers.weight_layers, rows, strict=True):
-            _draw_(layer, row.std, weights, generator)
-    remark = _unsteady(estimates, weights)
-    if remark:
-        warnings.warn(f"init_: {remark}", UnsteadyWarning, stacklevel=2)
-    return InitReport(rows, tuple(layers.left_alone), (remark,) if remark else ())
+        raise ValueError(f"init_: no layer of {kind} can be initialised ({reasons or 'it has none'})")
+    if all(layer.objection is Exclusion.META for layer in layers.weight_layers):
+        raise ValueError(f"init_: {kind} is on the meta device and has no weights yet; call to_empty() first")
 
 
-class _Walk(NamedTuple):
-    """What the gain of a layer depends on."""
-
-    activation: Activation
-    fan_in: int
-    steps: int
-
-
-def _walks(layers: Layers) -> list[_Walk]:
-    steps = max(layers.depth - 1, 1)
-    return [_Walk(each.activation, each.fan_in, 1 if each.outside else steps) for each in layers.weight_layers]
-
-
-def _unsteady(estimates: Mapping[_Walk, GainEstimate], weights: Weights) -> str | None:
-    """Return a sentence on the walk that spreads most among those that are unsteady, if it is past serviceable."""
-    unsteady = [walk for walk, estimate in estimates.items() if estimate.kind == "unsteady"]
-    if not unsteady:
-        return None
-    worst = max(unsteady, key=lambda walk: estimates[walk].spread)
-    return unsteady_message(
-        worst.activation, worst.fan_in, worst.steps, spread=estimates[worst].spread, weights=weights
-    )
-
-
-def _row(layer: WeightLayer, estimate: GainEstimate, weights: Weights) -> InitRow:
-    shape = tuple(_weight(layer).shape)
-    widens = weights == "orthogonal" and shape[0] > layer.fan_in  # the gain is that of a square matrix
-    return InitRow(
-        name=layer.name,
-        shape=shape,
-        activation=layer.activation.name,
-        gain=estimate.value,
-        std=estimate.value / math.sqrt(layer.fan_in),
-        drift=None if layer.outside else 0.0,
-        exact=estimate.kind == "neutral" and not layer.notes and not widens,
-        notes=layer.notes,
-    )
-
-
-def _weight(layer: WeightLayer) -> torch.Tensor:
-    weight = layer.module._parameters["weight"]
-    assert weight is not None
-    return weight
-
-
-def _draw_(layer: WeightLayer, std: float, weights: Weights, generator: torch.Generator | None) -> None:
-    """Draw the weights of a layer, group by group where that matters, and set its bias to 0."""
-    weight, bias = _weight(layer), layer.module.bias
+def _draw_(layer: WeightLayer, row: PlanRow, weights: Weights, generator: torch.Generator | None) -> None:
+    """Draw the weights of a layer, group by group where that matters."""
+    weight, std = layer.module._parameters["weight"], row.proposed
+    assert weight is not None and std is not None  # noqa: PT018
     if weights == "gaussian":
         fill_(weight, std, weights, generator)
-    else:
-        for group in weight.chunk(int(getattr(layer.module, "groups", 1))):  # along the first axis in all layers
-            fill_(output_rows(layer.module, group), std, weights, generator)
-    if isinstance(bias, torch.Tensor):
-        bias.zero_()
+        return
+    for group in weight.chunk(int(getattr(layer.module, "groups", 1))):  # along the first axis in all layers
+        fill_(output_rows(layer.module, group), std, weights, generator)
+
+
+def _clear_biases_(modules: list[nn.Module]) -> None:
+    biases = [module.bias for module in modules if isinstance(module.bias, Tensor) and module.bias.numel()]
+    for bias, kept in zip(biases, constant(biases), strict=True):
+        if not kept:
+            bias.zero_()

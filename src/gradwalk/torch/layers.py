@@ -1,5 +1,6 @@
 """The weight layers of a model: what each of them reads, and which modules are left alone for what reason."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,13 +9,13 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from gradwalk import activations
 from gradwalk.activations import Activation
-from gradwalk.torch.follow import check_model, follow_chain, follow_code, follow_run
+from gradwalk.torch.follow import follow_chain, follow_code, follow_run, unwrapped
+from gradwalk.torch.given import Given, given_for
 from gradwalk.torch.roles import Role
-from gradwalk.torch.signals import Note, Signal
-from gradwalk.torch.trace import Reading, Trace
-from gradwalk.torch.weight_layers import fan_in
+from gradwalk.torch.signals import Note
+from gradwalk.torch.trace import Reading, Sizes, Trace
+from gradwalk.torch.weight_layers import fan_in, is_padded
 
 
 class Exclusion(Enum):
@@ -26,7 +27,11 @@ class Exclusion(Enum):
     ATTENTION = "attention mixes by a softmax; its projections are not layers of the walk"
     PARAMETRISED = "parametrised: computed from other tensors"
     LAZY = "lazy and not yet materialised: run the model once first"
+    META = "on the meta device: there are no weights yet"
+    COMPLEX = "complex weights"
     SHARED = "its weight is shared with another module"
+    FROZEN = "frozen: requires_grad is False"
+    ADAPTER = "an adapter, which starts where its authors want it"
     UNKNOWN = "not a layer that gradwalk knows, with parameters of its own"
     UNREACHED = "not on the path from the input"
 
@@ -34,33 +39,43 @@ class Exclusion(Enum):
         return self.value
 
 
+UNDRAWABLE = (Exclusion.PARAMETRISED, Exclusion.LAZY, Exclusion.META, Exclusion.COMPLEX, Exclusion.UNREACHED)
 _EXCLUDED_ROLES = {
     Role.NORM: Exclusion.NORM,
     Role.EMBEDDING: Exclusion.EMBEDDING,
     Role.RECURRENT: Exclusion.RECURRENT,
     Role.ATTENTION: Exclusion.ATTENTION,
 }
-_HIDING = (Exclusion.NORM, Exclusion.RECURRENT, Exclusion.ATTENTION, Exclusion.PARAMETRISED)  # with all modules inside
+_HIDING = (Exclusion.NORM, Exclusion.RECURRENT, Exclusion.ATTENTION)  # with all modules inside
+_ADAPTERS = re.compile(r"(^|\.)(lora|ia3|adapters?)(_|\.|$)", re.IGNORECASE)
 
 
 class WeightLayer(NamedTuple):
-    """A layer whose weights `init_` draws.
+    """A layer with weights.
 
-    activation: the one whose output it reads. position: its place on the longest path from the input, 1 for the first
-    layer. reads: the weight layers whose outputs it reads, through activations, norms and sums.
+    activation: the one whose output it reads, None where that is not known, for the reason in `why`. position: its
+    place on the longest path from the input, 1 for the first layer, 0 for one that is not reached. reads: the weight
+    layers whose outputs it reads, through activations, norms and sums. dropout: the share of what it reads that dropout
+    sets to zero. log_factor: see `Signal`. sizes: the shapes of its input and output, where the model was run.
+    objection: why its weights are left alone unless it is named, if there is a reason.
     """
 
     name: str
     module: nn.Module
-    activation: Activation
+    activation: Activation | None
     fan_in: int
     position: int
     notes: tuple[Note, ...] = ()
     reads: tuple[str, ...] = ()
+    why: str = ""
+    dropout: float = 0.0
+    log_factor: float = 0.0
+    sizes: Sizes | None = None
+    objection: Exclusion | None = None
 
     @property
     def outside(self) -> bool:
-        """Whether the layer is outside the theory."""
+        """Whether the layer is outside the theory of chains."""
         return any(note.outside for note in self.notes)
 
 
@@ -80,7 +95,7 @@ class LeftAlone(NamedTuple):
 
 @dataclass(frozen=True)
 class Layers:
-    """The weight layers of a model in the order they run, the modules left alone, and the trace behind both."""
+    """The weight layers of a model in the order they run, the other modules left alone, and the trace behind both."""
 
     weight_layers: list[WeightLayer]
     left_alone: list[LeftAlone]
@@ -92,13 +107,14 @@ class Layers:
         return max((layer.position for layer in self.weight_layers), default=0)
 
 
-def find_layers(model: nn.Module, activation: str | Activation | None = None, example: Any = None) -> Layers:
+def find_layers(model: nn.Module, activation: Given = None, example: Any = None) -> Layers:
     """Return the weight layers of a model with what each reads, and the modules that are left alone.
 
-    `activation` is used where the one that a layer reads cannot be determined. `example` is any input (a tensor, a
-    tuple of arguments or a dict of keywords) on which the model is run, once, in evaluation mode and without gradient.
-    Without it the model is not run but traced symbolically; where that fails, a ValueError asks for one of the two. A
-    plain `nn.Sequential` is neither run nor traced.
+    `activation` is used where the one that a layer reads cannot be determined: one for all of them, or a mapping from
+    names or patterns such as "decoder.*" to activations. `example` is any input (a tensor, a tuple of arguments or a
+    dict of keywords) on which the model is run, once, in evaluation mode and without gradient. Without it the model is
+    not run but traced symbolically; where that fails, a ValueError asks for it. A plain `nn.Sequential` is neither run
+    nor traced, unless it has padded convolutions and an example gives their sizes.
 
     >>> net = nn.Sequential(nn.Linear(8, 4), nn.Tanh(), nn.Linear(4, 2))
     >>> [(layer.name, layer.activation.name, layer.fan_in) for layer in find_layers(net).weight_layers]
@@ -107,60 +123,70 @@ def find_layers(model: nn.Module, activation: str | Activation | None = None, ex
     return layers_of(model, activation, example, "find_layers")
 
 
-def layers_of(model: nn.Module, activation: str | Activation | None, example: Any, where: str) -> Layers:
+def layers_of(model: nn.Module, activation: Given, example: Any, where: str) -> Layers:
     """Return what `find_layers` returns; errors begin with `where`, the function that the user called."""
-    check_model(model, where)
-    given = None if activation is None else activations.activation(activation)
-    trace = Trace(model)
-    candidates, left_alone = sort_out(trace)
-    failure = "" if follow_chain(trace) else _follow(trace, example, where)
-    if failure and given is None and candidates:
-        raise ValueError(
-            f"{where}: {type(model).__name__} cannot be traced ({failure}), so that it is not known what "
-            f"{next(iter(candidates))!r} reads; pass example=, an input to run the model on, or activation="
-        )
-    if failure:
-        trace.readings = _in_order_of_registration(candidates)
+    trace = Trace(unwrapped(model, where))
+    given = given_for(activation, where)
+    objections, left_alone = sort_out(trace)
+    runs = example is not None and any(is_padded(module) for module in trace.names)
+    if runs or not follow_chain(trace):
+        _follow(trace, example, objections, where)
+    modules = {name: module for module, name in trace.names.items()}
     layers = [
-        _weight_layer(name, candidates[name], reading, given, where)
+        _weight_layer(name, modules[name], reading, given(name), objections[name])
         for name, reading in trace.readings.items()
-        if name in candidates
+        if name in objections
     ]
-    unreached = [name for name in candidates if name not in trace.readings]
-    left_alone += [LeftAlone(name, type(candidates[name]).__name__, Exclusion.UNREACHED) for name in unreached]
+    unreached = [name for name in objections if name not in trace.readings]
+    layers += [_unreached(name, modules[name], objections[name]) for name in unreached]
     return Layers(layers, left_alone, trace)
 
 
-def _follow(trace: Trace, example: Any, where: str) -> str:
-    if example is None:
-        return follow_code(trace)
-    follow_run(trace, example, where)
-    return ""
-
-
-def _weight_layer(name: str, module: nn.Module, reading: Reading, given: Activation | None, where: str) -> WeightLayer:
-    signal = reading.signal
-    activation = signal.activation or given
-    if activation is None:
+def _follow(trace: Trace, example: Any, layers: Mapping[str, object], where: str) -> None:
+    if example is not None:
+        follow_run(trace, example, where)
+        return
+    failure = follow_code(trace)
+    if failure and layers:
         raise ValueError(
-            f"{where}: what {name!r} reads is not known ({signal.why}); pass activation=, which is used for all such "
-            "layers"
+            f"{where}: {type(trace.model).__name__} cannot be traced ({failure}), so that it is not known what "
+            f"{next(iter(layers))!r} reads; pass example=, an input to run the model on"
         )
-    notes = signal.notes | reading.notes | ({Note.GIVEN} if signal.activation is None else set())
+
+
+def _weight_layer(
+    name: str, module: nn.Module, reading: Reading, given: Activation | None, objection: Exclusion | None
+) -> WeightLayer:
+    signal = reading.signal
+    notes = signal.notes | reading.notes | ({Note.GIVEN} if signal.activation is None and given else set())
     return WeightLayer(
         name or type(module).__name__,
         module,
-        activation,
-        fan_in(module),
+        signal.activation or given,
+        _fan_in(module),
         signal.position + 1,
         tuple(sorted(notes, key=str)),
         tuple(sorted(signal.sources)),
+        signal.why,
+        signal.dropout,
+        signal.log_factor,
+        reading.sizes,
+        objection,
     )
 
 
-def sort_out(trace: Trace) -> tuple[dict[str, nn.Module], list[LeftAlone]]:
-    """Return the weight layers whose weights may be drawn, by name, and the modules to leave alone."""
-    candidates: dict[str, nn.Module] = {}
+def _unreached(name: str, module: nn.Module, objection: Exclusion | None) -> WeightLayer:
+    reason = objection if objection in UNDRAWABLE else Exclusion.UNREACHED
+    return WeightLayer(name or type(module).__name__, module, None, _fan_in(module), 0, objection=reason)
+
+
+def _fan_in(module: nn.Module) -> int:
+    return 0 if isinstance(module.weight, nn.parameter.UninitializedParameter) else fan_in(module)
+
+
+def sort_out(trace: Trace) -> tuple[dict[str, Exclusion | None], list[LeftAlone]]:
+    """Return the weight layers by name with the objection to drawing their weights, and the modules left alone."""
+    objections: dict[str, Exclusion | None] = {}
     left_alone: list[LeftAlone] = []
     uses = Counter(id(p) for module in trace.names for p in module._parameters.values() if p is not None)
     hidden = "\0"  # prefix of the names inside the last module that hides its own; no name begins with NUL
@@ -168,14 +194,16 @@ def sort_out(trace: Trace) -> tuple[dict[str, nn.Module], list[LeftAlone]]:
         role = trace.roles[module]
         if role is Role.ACTIVATION or name.startswith(hidden):
             continue
-        reason, own = _objection(module, uses) if role is Role.WEIGHTS else _excluded(module, role)
+        if role is Role.WEIGHTS:
+            objections[name] = _objection(module, name, uses)
+            hidden = f"{name}." if name else ""  # a parametrisation is inside its layer
+            continue
+        reason, own = _excluded(module, role)
         if reason is not None:
             left_alone.append(LeftAlone(name or "(the model)", type(module).__name__, reason, own))
-        elif role is Role.WEIGHTS:
-            candidates[name] = module
         if reason in _HIDING:
             hidden = f"{name}." if name else ""
-    return candidates, left_alone
+    return objections, left_alone
 
 
 def _excluded(module: nn.Module, role: Role) -> tuple[Exclusion | None, tuple[str, ...]]:
@@ -185,18 +213,18 @@ def _excluded(module: nn.Module, role: Role) -> tuple[Exclusion | None, tuple[st
     return _EXCLUDED_ROLES.get(role), ()
 
 
-def _objection(module: nn.Module, uses: Mapping[int, int]) -> tuple[Exclusion | None, tuple[str, ...]]:
+def _objection(module: nn.Module, name: str, uses: Mapping[int, int]) -> Exclusion | None:
     """Return why the weights of a layer must not be drawn, if there is a reason."""
     weight = module._parameters.get("weight")
     if "parametrizations" in module._modules or weight is None:
-        return Exclusion.PARAMETRISED, ()
+        return Exclusion.PARAMETRISED
     if isinstance(weight, nn.parameter.UninitializedParameter):
-        return Exclusion.LAZY, ()
-    return (Exclusion.SHARED if uses[id(weight)] > 1 else None), ()
-
-
-def _in_order_of_registration(candidates: Mapping[str, nn.Module]) -> dict[str, Reading]:
-    """Return what is assumed without a trace: the first layer reads the input, the others what the user gives."""
-    first = Signal(notes=frozenset({Note.UNTRACED}))
-    later = first.unknown("the model could not be traced")
-    return {name: Reading(later._replace(position=n) if n else first) for n, name in enumerate(candidates)}
+        return Exclusion.LAZY
+    checks = {
+        Exclusion.META: weight.is_meta,
+        Exclusion.COMPLEX: weight.is_complex(),
+        Exclusion.SHARED: uses[id(weight)] > 1,
+        Exclusion.FROZEN: not weight.requires_grad,
+        Exclusion.ADAPTER: _ADAPTERS.search(name) is not None,
+    }
+    return next((reason for reason, applies in checks.items() if applies), None)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from gradwalk.activations import Array
 from gradwalk.torch.backward import Gradients, walk_back
-from gradwalk.torch.follow import check_materialised, check_model, follow_chain
+from gradwalk.torch.follow import check_materialised, follow_chain, unwrapped
 from gradwalk.torch.trace import Trace
 from gradwalk.torch.undisturbed import undisturbed
 from gradwalk.torch.watch import watched
@@ -64,7 +64,7 @@ def measure(model: nn.Module, inputs: Inputs, loss_fn: Loss, where: str, trace: 
 
     If a trace is passed, the signal is followed during the same run. Errors begin with `where`.
     """
-    check_model(model, where)
+    model = unwrapped(model, where)
     check_materialised(model, where)
     with ExitStack() as stack:
         stack.enter_context(torch.inference_mode(False))

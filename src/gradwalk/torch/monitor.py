@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from gradwalk import checks
 from gradwalk.activations import Array
 from gradwalk.torch.backward import example_norms
-from gradwalk.torch.follow import check_model
+from gradwalk.torch.follow import unwrapped
 from gradwalk.torch.walk import axes_of
 from gradwalk.torch.weight_layers import NAMES, weight_layers
 
@@ -53,7 +53,7 @@ class Monitor:
 
     def __init__(self, model: nn.Module, every: int = 100, *, writer: Any = None, tag: str = "gradwalk") -> None:
         self.every = checks.whole("Monitor", "every", every)
-        check_model(model, "Monitor")
+        model = unwrapped(model, "Monitor")
         self.model, self.writer, self.tag = model, writer, tag
         self.layers = weight_layers(model)
         if not self.layers:

@@ -1,15 +1,16 @@
 """`probe`: the walk of the gradient through a model, measured on a batch and compared with the prediction."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gradwalk import activations
 from gradwalk.activations import Activation, Array
-from gradwalk.torch.follow import check_model
-from gradwalk.torch.layers import sort_out
+from gradwalk.torch.follow import unwrapped
+from gradwalk.torch.given import Given, given_for
+from gradwalk.torch.layers import Exclusion, sort_out
 from gradwalk.torch.measurement import Call, Inputs, Loss, Measured, measure, over_examples
 from gradwalk.torch.prediction import BAND, UNKNOWN, Prediction, log_norm_step, predict, scaled_up
 from gradwalk.torch.trace import Trace
@@ -17,13 +18,12 @@ from gradwalk.torch.walk import GradientWalk
 from gradwalk.torch.weight_layers import fan_in, is_dense
 
 _STUCK = 0.05  # the share of the largest slope below which a unit passes next to nothing
+_UNPREDICTED = (Exclusion.PARAMETRISED, Exclusion.SHARED, Exclusion.COMPLEX)
 _FEWEST = 8  # examples needed to call a unit stuck
 _COMPARED = 64  # examples whose gradients are compared with each other for the band
 
 
-def probe(
-    model: nn.Module, inputs: Inputs, loss_fn: Loss, *, activation: str | Activation | None = None
-) -> GradientWalk:
+def probe(model: nn.Module, inputs: Inputs, loss_fn: Loss, *, activation: Given = None) -> GradientWalk:
     """Return the walk of the gradient through a model, measured on a batch, with the predicted band.
 
     `inputs` is a tensor or a tuple of arguments, with examples along the first dimension; loss_fn(output) returns the
@@ -40,14 +40,14 @@ def probe(
     >>> probe(net, torch.eye(8), lambda y: y.square().sum()).layers
     ('0', '2')
     """
-    check_model(model, "probe")
-    given = None if activation is None else activations.activation(activation)
+    model = unwrapped(model, "probe")
+    given = given_for(activation, "probe")
     trace = Trace(model)
     measured = measure(model, inputs, loss_fn, "probe", trace)
     return compared(measured, trace, given)
 
 
-def compared(measured: Measured, trace: Trace, given: Activation | None) -> GradientWalk:
+def compared(measured: Measured, trace: Trace, given: Callable[[str], Activation | None]) -> GradientWalk:
     """Return a measured walk next to the one predicted from the model's trace."""
     reads, notes = _reads(measured, trace, given)
     prediction = _predicted(measured, reads)
@@ -74,21 +74,22 @@ def compared(measured: Measured, trace: Trace, given: Activation | None) -> Grad
     )
 
 
-def _reads(measured: Measured, trace: Trace, given: Activation | None) -> tuple[list[Activation | None], list[str]]:
+def _reads(
+    measured: Measured, trace: Trace, given: Callable[[str], Activation | None]
+) -> tuple[list[Activation | None], list[str]]:
     """Return the activation that each layer reads, None where nothing can be predicted, and the reasons for that."""
-    candidates, left_alone = sort_out(trace)
-    excluded = {each.name: each.why for each in left_alone}
+    objections, _ = sort_out(trace)
     reads: list[Activation | None] = []
     notes = []
     for call in measured.calls:
         name = trace.names[call.module]
-        reading = trace.readings.get(name) if name in candidates else None
-        activation = (reading.signal.activation or given) if reading else None
+        reading = trace.readings.get(name) if name in objections else None
+        activation = (reading.signal.activation or given(name)) if reading else None
         obstacles = sorted(map(str, reading.signal.notes | reading.notes)) if reading else []
         if reading and activation is None:
             obstacles.append(f"what it reads is not known ({reading.signal.why}); pass activation=")
-        if name in excluded:
-            obstacles.append(excluded[name])
+        if objections.get(name) in _UNPREDICTED:
+            obstacles.append(str(objections[name]))
         reads.append(None if obstacles else activation)
         notes += [f"{call.name}: {', '.join(obstacles)}"] if obstacles else []
     return reads, notes

@@ -21,7 +21,9 @@ class Role(Enum):
     ACTIVATION = auto()
     NORM = auto()
     POOLING = auto()
-    PASSING = auto()  # moves or drops elements: reshapes, padding, dropout
+    PASSING = auto()  # moves elements: reshapes, padding
+    DROPOUT = auto()
+    RESAMPLING = auto()  # copies or interpolates
     EMBEDDING = auto()
     ATTENTION = auto()
     RECURRENT = auto()
@@ -34,8 +36,13 @@ class Role(Enum):
 
 _FX = fx.Tracer()  # its rule for modules to take as a whole: all of torch.nn except containers
 
-_PASSING_MODULES = {
-    f"torch.nn.modules.{part}" for part in ("dropout", "flatten", "padding", "upsampling", "pixelshuffle")
+_HOMES = {
+    "pooling": Role.POOLING,
+    "dropout": Role.DROPOUT,
+    "upsampling": Role.RESAMPLING,
+    "flatten": Role.PASSING,
+    "padding": Role.PASSING,
+    "pixelshuffle": Role.PASSING,
 }
 
 
@@ -60,11 +67,11 @@ def _other_role(module: nn.Module, kind: type[nn.Module]) -> Role:
         return Role.EMBEDDING
     if "norm" in kind.__name__.lower() and not any(map(is_weight_layer, module.modules())):
         return Role.NORM
-    if home == "torch.nn.modules.pooling":
-        return Role.POOLING
-    if home in _PASSING_MODULES or kind.__name__ in ("DropPath", "StochasticDepth"):
+    if kind.__name__ in ("DropPath", "StochasticDepth"):
         return Role.PASSING
-    return Role.UNKNOWN
+    if kind is nn.GLU:
+        return Role.PRODUCT
+    return _HOMES.get(home.removeprefix("torch.nn.modules."), Role.UNKNOWN)
 
 
 def is_torch_leaf(module: nn.Module) -> bool:
@@ -80,15 +87,20 @@ _PASSING = frozenset(
         "view view_as reshape reshape_as flatten unflatten transpose permute contiguous squeeze unsqueeze t "
         "movedim moveaxis swapaxes swapdims expand expand_as repeat repeat_interleave pad roll flip narrow "
         "select index_select gather chunk split tensor_split unbind getitem getattr get to float half double "
-        "bfloat16 type type_as clone detach cpu cuda dropout dropout1d dropout2d dropout3d alpha_dropout "
-        "feature_alpha_dropout pixel_shuffle pixel_unshuffle interpolate unfold masked_fill "
+        "bfloat16 type type_as clone detach cpu cuda pixel_shuffle pixel_unshuffle unfold masked_fill "
     ).split()
 )
+_DROPOUT = frozenset(
+    ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "feature_dropout")
+)
 _POOLING = frozenset(("mean", "sum", "amax", "max"))
+_RESAMPLING = frozenset(("interpolate", "upsample", "repeat_interleave", "grid_sample"))
 _MERGING = frozenset(
     ("add", "radd", "iadd", "sub", "rsub", "isub", "cat", "concat", "concatenate", "stack", "hstack", "lerp")
 )
-_PRODUCTS = frozenset(("mul", "rmul", "imul", "div", "truediv", "itruediv", "multiply", "divide", "neg"))
+_PRODUCTS = frozenset(
+    ("mul", "rmul", "imul", "div", "truediv", "rtruediv", "itruediv", "multiply", "divide", "neg", "glu", "addcmul")
+)
 _MATRIX_PRODUCTS = frozenset(
     ("matmul", "rmatmul", "imatmul", "mm", "bmm", "einsum", "addmm", "baddbmm", "linear", "tensordot")
 )
@@ -97,6 +109,8 @@ _EXACT = {
     Role.QUERY: QUERIES,
     Role.EMBEDDING: {"embedding"},
     Role.PASSING: _PASSING,
+    Role.DROPOUT: _DROPOUT,
+    Role.RESAMPLING: _RESAMPLING,
     Role.MERGE: _MERGING,
     Role.ATTENTION: _ATTENTION,
     Role.MATRIX_PRODUCT: _MATRIX_PRODUCTS,

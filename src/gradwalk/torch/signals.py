@@ -1,4 +1,4 @@
-"""What is known of a tensor on its way through a network, and why a layer is outside the theory."""
+"""What is known of a tensor on its way through a network, and what the numbers of a layer depend on."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -9,20 +9,23 @@ LINEAR = activation("linear")
 
 
 class Note(Enum):
-    """Something about a layer that its numbers depend on; `outside`: the theory does not predict its drift."""
+    """Something about a layer that its numbers depend on; `outside`: a chain's theory does not predict its drift."""
 
     RESIDUAL = "residual", True
     NORM = "norm", True
     ATTENTION = "attention", True
     RECURRENT = "recurrent", True
     REPEATED = "called more than once", True
-    POOLING = "pooling: not counted", False
-    SCALED = "scaled: not counted", False
+    GATED = "gated product", True
+    MAX_POOLING = "max pooling: not counted", False
+    RESAMPLED = "resampled: not counted", False
+    SCALED = "scaled by an unknown factor: not counted", False
+    DROPOUT = "dropout of channels, or before the activation: not counted", False
     UNTRACED = "path not traced: order of registration", False
     GIVEN = "activation as given, not recognised", False
 
     def __init__(self, text: str, outside: bool) -> None:
-        self.text = f"{text}: outside the theory" if outside else text
+        self.text = f"{text}: outside the theory of chains" if outside else text
         self.outside = outside
 
     def __str__(self) -> str:
@@ -34,7 +37,9 @@ class Signal(NamedTuple):
 
     activation: the one whose output it is, None where that is unknown for the reason in `why`. position: the number of
     weight layers on the longest path to it. notes: what it went through. sources: the weight layers whose outputs it is
-    made of, with no other weight layer between. channels: their number, 0 where unknown.
+    made of, with no other weight layer between. channels: their number, 0 where unknown. node: its place in the graph.
+    dropout: the share of units that dropout sets to zero, after the activation. log_factor: ln of the factor by which
+    average pooling and constants multiply the norm of a gradient on its way back.
     """
 
     activation: Activation | None = LINEAR
@@ -43,6 +48,9 @@ class Signal(NamedTuple):
     sources: frozenset[str] = frozenset()
     why: str = ""
     channels: int = 0
+    node: int = 0
+    dropout: float = 0.0
+    log_factor: float = 0.0
 
     def noted(self, note: Note) -> "Signal":
         """Return the signal with one more note."""
@@ -53,13 +61,19 @@ class Signal(NamedTuple):
         return self._replace(activation=None, why=why, channels=0)
 
     def activated(self, activation: Activation) -> "Signal":
-        """Return the signal after an activation; after two in a row with no norm between, nothing is known."""
+        """Return the signal after an activation; after two in a row, nothing is known."""
         if activation.name == "linear":
             return self
         before = self.activation
-        if (before is None or before.name != "linear") and Note.NORM not in self.notes:
+        if before is None or before.name != "linear":
             return self.unknown(self.why or f"it reads {activation} of {before}")
+        if self.dropout:
+            return self._replace(activation=activation, why="", dropout=0.0).noted(Note.DROPOUT)
         return self._replace(activation=activation, why="")
+
+    def dropped(self, rate: float) -> "Signal":
+        """Return the signal after dropout of single units."""
+        return self._replace(dropout=1 - (1 - self.dropout) * (1 - rate)) if 0 < rate < 1 else self
 
 
 class Merge(NamedTuple):

@@ -29,7 +29,7 @@ def passes_through(trace: Trace) -> bool:
         if code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
             return False
         with _answering(trace):
-            output = forward(trace.model, *(StandIn(trace, Signal()) for _ in range(code.co_argcount - 1)))
+            output = forward(trace.model, *(StandIn(trace, trace.enter()) for _ in range(code.co_argcount - 1)))
     except Exception:  # whatever the model's own code raises when given one
         trace.clear()
         return False
@@ -71,11 +71,23 @@ class StandIn:
 def _through(function: str, *args: Any, **kwargs: Any) -> StandIn:
     inputs = _inputs(args, kwargs)
     trace = inputs[0].trace
-    return StandIn(trace, trace.through_function(function, _signals(inputs), args, kwargs, has_parameters=False))
+    signal = trace.through_function(function, _signals(inputs), args, kwargs, has_parameters=False)
+    if works_in_place(function, kwargs):
+        inputs[0].signal = signal
+    return StandIn(trace, signal)
+
+
+def works_in_place(function: str, kwargs: Mapping[str, Any]) -> bool:
+    """Return whether a function or method changes its first argument, as `relu_` and `relu(inplace=True)` do."""
+    return bool(kwargs.get("inplace")) or (function.endswith("_") and not function.endswith("__"))
 
 
 def _through_module(trace: Trace, module: nn.Module, *args: Any, **kwargs: Any) -> StandIn:
-    return StandIn(trace, trace.through_module(module, _signals(_inputs(args, kwargs))))
+    inputs = _inputs(args, kwargs)
+    signal = trace.through_module(module, _signals(inputs))
+    if getattr(module, "inplace", False):
+        inputs[0].signal = signal
+    return StandIn(trace, signal)
 
 
 def _inputs(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[StandIn]:

@@ -12,7 +12,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from gradwalk.torch.roles import Role
 from gradwalk.torch.signals import Signal
-from gradwalk.torch.trace import Trace
+from gradwalk.torch.trace import Sizes, Trace
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def watched(trace: Trace, inputs: Any) -> Iterator[None]:
     watch = _Watch(trace)
     for tensor in _tensors(inputs):
         if tensor.is_floating_point():
-            watch.signals[tensor] = Signal()
+            watch.signals[tensor] = trace.enter()
     handles = [trace.model.register_forward_hook(watch.finish)]
     for module in trace.names:
         if trace.roles[module] is not Role.UNKNOWN:
@@ -55,8 +55,8 @@ class _Watch(TorchFunctionMode):
             tensors = _tensors((args, kwargs))
             has_parameters = any(isinstance(tensor, nn.Parameter) for tensor in tensors)
             name = getattr(func, "__name__", str(func))
-            known = self.known(tensors)
-            self.settle(output, self.trace.through_function(name, known, args, kwargs or {}, has_parameters))
+            known, sizes = self.known(tensors), _sizes(tensors, output)
+            self.settle(output, self.trace.through_function(name, known, args, kwargs or {}, has_parameters, sizes))
         return output
 
     def known(self, tensors: Iterable[torch.Tensor]) -> list[Signal]:
@@ -75,11 +75,17 @@ class _Watch(TorchFunctionMode):
     def leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         self.inside -= 1
         if not self.inside:
-            self.settle(output, self.trace.through_module(module, self.known(_tensors((args, kwargs)))))
+            tensors = _tensors((args, kwargs))
+            self.settle(output, self.trace.through_module(module, self.known(tensors), _sizes(tensors, output)))
 
     def finish(self, module: nn.Module, args: Any, output: Any) -> None:
         if not self.inside:
             self.trace.outputs = tuple(self.known(_tensors(output)))
+
+
+def _sizes(tensors: list[torch.Tensor], output: Any) -> Sizes | None:
+    returned = _tensors(output)
+    return Sizes(tensors[0].shape, returned[0].shape) if tensors and returned else None
 
 
 def _tensors(tree: Any) -> list[torch.Tensor]:

@@ -41,6 +41,12 @@ def fan_in(module: nn.Module) -> int:
     return max(1, round(module.in_channels // module.groups * positions))
 
 
+def is_padded(module: nn.Module) -> bool:
+    """Return whether a convolution pads its input with zeros, so that its border reads less than its fan-in."""
+    padded = isinstance(module, _CONVOLUTIONS) and module.padding_mode == "zeros" and module.padding != "valid"
+    return padded and (module.padding == "same" or any(map(int, module.padding)))
+
+
 def weight_of(module: nn.Module) -> Tensor:
     """Return the weight of a layer, also where a parametrisation computes it."""
     weight = module.weight

@@ -1,0 +1,66 @@
+"""The dataflow of a model as a list of nodes, each after the nodes that it reads."""
+
+from collections.abc import Sequence
+from enum import Enum, auto
+from typing import NamedTuple
+
+from gradwalk.activations import Activation
+
+
+class Op(Enum):
+    """What a node does to the signals that it reads. Reshapes and the like have no node."""
+
+    INPUT = auto()
+    LOOKUP = auto()  # an embedding
+    WEIGHTS = auto()
+    ACTIVATION = auto()
+    NORM = auto()
+    DROPOUT = auto()
+    POOLING = auto()
+    SCALE = auto()
+    SUM = auto()
+    CONCAT = auto()
+    PRODUCT = auto()  # of two signals
+    MIXING = auto()  # attention, recurrence, a product of two matrices of signals
+    UNKNOWN = auto()
+
+
+WORKING = frozenset({Op.WEIGHTS, Op.MIXING})
+PASSING = frozenset({Op.ACTIVATION, Op.DROPOUT, Op.POOLING, Op.SCALE, Op.CONCAT})  # a weight layer reads through them
+
+
+class Node(NamedTuple):
+    """One operation: the nodes that it reads, and the name of its module or function.
+
+    amount: the factor of a SCALE, None where it is not known.
+    """
+
+    op: Op
+    reads: tuple[int, ...]
+    name: str = ""
+    activation: Activation | None = None
+    amount: float | None = None
+
+
+def consumers(nodes: Sequence[Node]) -> list[list[int]]:
+    """Return, per node, the nodes that read it."""
+    readers: list[list[int]] = [[] for _ in nodes]
+    for place, node in enumerate(nodes):
+        for each in dict.fromkeys(node.reads):
+            readers[each].append(place)
+    return readers
+
+
+def ancestors(nodes: Sequence[Node]) -> list[int]:
+    """Return, per node, the set of itself and all nodes that it depends on, as the bits of an integer.
+
+    >>> ancestors([Node(Op.INPUT, ()), Node(Op.WEIGHTS, (0,)), Node(Op.SUM, (0, 1))])
+    [1, 3, 7]
+    """
+    masks: list[int] = []
+    for place, node in enumerate(nodes):
+        mask = 1 << place
+        for each in node.reads:
+            mask |= masks[each]
+        masks.append(mask)
+    return masks

@@ -1,0 +1,232 @@
+"""`plan`: what `init_` would do to a model, layer by layer, and why.
+
+Weights are drawn only where the law of the gradient is known:
+- in a chain each layer gets the unbiased gain of the activation that it reads, at its fan-in and depth;
+- behind a norm the signal has unit variance, and the gain is that of a walk of one step;
+- the last layer of a residual branch is scaled by 1 / sqrt(the number of branches on its stream), relative to the
+  stream's own size if the branch begins with a norm, so that the gradient grows by exp(1/2) at most, at any depth;
+- of terms that are added in parallel each gets 1 / sqrt(their number).
+A layer whose output goes straight into a norm is left alone: its scale does not change the signal.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from torch import nn
+
+from gradwalk import checks
+from gradwalk.activations import Activation
+from gradwalk.checks import Weights
+from gradwalk.gains import GainEstimate, unsteady_message
+from gradwalk.plans import LeftAlone as Module
+from gradwalk.plans import Plan, PlanRow
+from gradwalk.theory import kind
+from gradwalk.torch.given import Choice, Given, Selection
+from gradwalk.torch.graph import Op
+from gradwalk.torch.laws import Law, gate_gain, unbiased
+from gradwalk.torch.layers import Layers, WeightLayer, layers_of
+from gradwalk.torch.padding import log_losses, unknown_losses
+from gradwalk.torch.reach import Reach
+from gradwalk.torch.scales import deviations, on_purpose
+from gradwalk.torch.signals import LINEAR, Note
+from gradwalk.torch.stream import stream_sizes
+from gradwalk.torch.structure import Structure, Sum, SumKind
+
+_UNCOUNTED = (Note.MAX_POOLING, Note.RESAMPLED, Note.SCALED, Note.DROPOUT)
+
+
+def plan(
+    model: nn.Module,
+    example: Any = None,
+    *,
+    activation: Given = None,
+    weights: Weights = "gaussian",
+    only: Choice = None,
+    skip: Choice = None,
+) -> Plan:
+    """Return what `init_` would do to a model: one row per weight layer; the model stays as it is.
+
+    Args:
+        model: any torch.nn.Module.
+        example: an input on which the model is run once, in evaluation mode and without gradient: a tensor, a tuple of
+            arguments or a dict of keywords. It gives the sizes that padding depends on, and the path of a model that
+            cannot be traced symbolically.
+        activation: the one that layers read where it cannot be determined: one for all, or a mapping from names or
+            patterns to activations.
+        weights: "gaussian" or "orthogonal".
+        only: names, patterns such as "encoder.*" or types of the layers to draw; a layer that is named is drawn even if
+            it would be left alone otherwise.
+        skip: names, patterns or types of the layers to leave alone.
+
+    >>> print(plan(nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2))).row("2").gain)
+    2.0236...
+    """
+    return Draft(layers_of(model, activation, example, "plan"), weights, Selection(only, skip, "plan")).plan
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A plan in the making: the layers of a model, and the rules that apply to each."""
+
+    layers: Layers
+    weights: Weights
+    selection: Selection
+
+    def __post_init__(self) -> None:
+        checks.one_of(self.selection.where, "weights", self.weights, checks.WEIGHTS)
+        self.selection.check({layer.name: layer.module for layer in self.layers.weight_layers})
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan."""
+        rows = tuple(self._row(layer) for layer in self.layers.weight_layers)
+        modules = tuple(Module(each.name, each.kind, each.why) for each in self.layers.left_alone)
+        return Plan(rows, modules, self._remarks())
+
+    @cached_property
+    def structure(self) -> Structure:
+        """The shape of the dataflow."""
+        trace = self.layers.trace
+        return Structure(trace.nodes, [signal.node for signal in trace.outputs])
+
+    @cached_property
+    def stds(self) -> dict[str, float]:
+        """The scale of the weights as they are."""
+        return deviations(self.layers.weight_layers)
+
+    @cached_property
+    def reach(self) -> Reach:
+        """Which layers the laws reach."""
+        purposes = on_purpose(self.layers.weight_layers, self.stds)
+        return Reach(self.layers, self.structure, purposes, self.selection)
+
+    @cached_property
+    def _laws(self) -> dict[str, Law]:
+        return {layer.name: self._law(layer) for layer in self._drawn}
+
+    @cached_property
+    def _drawn(self) -> list[WeightLayer]:
+        return [layer for layer in self.layers.weight_layers if not self.reach.reasons[layer.name]]
+
+    @cached_property
+    def _estimates(self) -> dict[Law, GainEstimate]:
+        return {law: unbiased(law) for law in dict.fromkeys(self._laws.values())}
+
+    def _law(self, layer: WeightLayer) -> Law:
+        return Law(layer.activation or LINEAR, layer.fan_in, self.reach.steps(layer), self.weights, layer.dropout)
+
+    @cached_property
+    def _losses(self) -> dict[str, float]:
+        return log_losses(self.layers.weight_layers)
+
+    @cached_property
+    def _unpadded(self) -> set[str]:
+        return unknown_losses(self.layers.weight_layers, self._losses)
+
+    @cached_property
+    def _streams(self) -> Mapping[int, float]:
+        return stream_sizes(self.layers, self.structure, self.stds, self._own_gains)
+
+    @cached_property
+    def _own_gains(self) -> dict[str, float]:
+        return {layer.name: self._own_gain(layer) for layer in self._drawn}
+
+    def _own_gain(self, layer: WeightLayer) -> float:
+        """Return the gain of a layer before what its sum makes of it."""
+        gate = self._gate(layer)
+        if gate is not None:
+            return gate_gain(gate)
+        return self._estimates[self._laws[layer.name]].value * math.exp(-self._losses.get(layer.name, 0.0))
+
+    def _gate(self, layer: WeightLayer) -> Activation | None:
+        """Return the activation of the gated product that a layer reads, if it reads one of known law."""
+        place = self.reach.places.get(layer.name)
+        read = None if place is None else self.structure.nodes[place].reads[0]
+        if read is None or not self.structure.is_gate(read):
+            return None
+        parts = [self.structure.nodes[n] for n in self.structure.nodes[read].reads]
+        return next(part.activation for part in parts if part.op is Op.ACTIVATION)
+
+    def _factor(self, layer: WeightLayer) -> tuple[float, str]:
+        """Return the factor that the sum which a layer ends in puts on its gain, and a note on it."""
+        each = self.reach.sums.get(layer.name)
+        if each is None or each.blocks < 2 or each.ends.scaled:
+            return 1.0, ""
+        share = 1 / math.sqrt(each.blocks)
+        if each.kind is SumKind.PARALLEL:
+            return share, f"one of {each.blocks} terms of a sum: its scale is 1/sqrt({each.blocks})"
+        size = self._stream_size(each)
+        relative = "" if size == 1 else f" of the stream's {size:.2g}"
+        return (
+            share * size,
+            f"ends one of {each.blocks} residual branches: its scale is 1/sqrt({each.blocks}){relative}",
+        )
+
+    def _stream_size(self, each: Sum) -> float:
+        """Return the size of the stream where a branch that begins with a norm is added to it; 1 for other branches."""
+        if not self.reach.begins_with_norm(each):
+            return 1.0
+        size = self._streams.get(each.place, 1.0)
+        return size if 1e-4 < size < 1e4 else 1.0
+
+    def _row(self, layer: WeightLayer) -> PlanRow:
+        reason = self.reach.reasons[layer.name]
+        shape = () if layer.fan_in == 0 else tuple(layer.module.weight.shape)  # type: ignore[union-attr, arg-type]
+        read = layer.activation.name if layer.activation else "?"
+        row = PlanRow(layer.name, shape, self.reach.role(layer), read, self.stds[layer.name], None, None, None, False)
+        if reason:
+            return row._replace(reason=reason)
+        share, size, note = self._share(layer)
+        gain = self._own_gains[layer.name] * share * size
+        notes = [str(each) for each in layer.notes if each in _UNCOUNTED or each is Note.GIVEN]
+        notes += [note] * bool(note) + ["padding: not counted without example="] * (layer.name in self._unpadded)
+        return row._replace(
+            proposed=gain / math.sqrt(layer.fan_in),
+            gain=gain,
+            drift=self._drift(layer, share),
+            exact=self._is_exact(layer, share),
+            notes=tuple(notes),
+        )
+
+    def _drift(self, layer: WeightLayer, share: float) -> float | None:
+        uncounted = any(note in _UNCOUNTED for note in layer.notes) or layer.name in self._unpadded
+        return None if uncounted else layer.log_factor + math.log(share)
+
+    def _is_exact(self, layer: WeightLayer, share: float) -> bool:
+        shape = layer.module.weight.shape  # type: ignore[union-attr]
+        widens = self.weights == "orthogonal" and shape[0] > layer.fan_in  # the gain is that of a square matrix
+        plain = not layer.notes and share == 1 and layer.name not in self._losses
+        return plain and kind(self._laws[layer.name].activation) == "neutral" and not widens
+
+    def _remarks(self) -> tuple[str, ...]:
+        remarks = [self.unsteady, self._residual()]
+        if not self._drawn and self.layers.weight_layers:
+            remarks.append("No layer is drawn: the model stays as it is.")
+        return tuple(remark for remark in remarks if remark)
+
+    @cached_property
+    def unsteady(self) -> str | None:
+        """A sentence on the walk that spreads most among those that are unsteady, if it is past serviceable."""
+        unsteady = [law for law, estimate in self._estimates.items() if estimate.kind == "unsteady"]
+        if not unsteady:
+            return None
+        worst = max(unsteady, key=lambda law: self._estimates[law].spread)
+        spread = self._estimates[worst].spread
+        return unsteady_message(worst.activation, worst.fan_in, worst.steps, spread=spread, weights=self.weights)
+
+    def _residual(self) -> str | None:
+        """Return a sentence on the gradient along the stream, where branches are scaled for it."""
+        scaled = [
+            each for name, each in self.reach.sums.items() if each.kind is SumKind.RESIDUAL and name in self._laws
+        ]
+        blocks = max((each.blocks for each in scaled), default=0)
+        if blocks < 2:
+            return None
+        growth = 0.5 * blocks * math.log1p(1 / blocks)
+        return (
+            f"Residual branches: along the stream of {blocks} branches the gradient's log-norm grows by about "
+            f"{growth:.2f} in all; at full scale a plain branch would add {0.5 * math.log(2) * blocks:.3g}."
+        )
