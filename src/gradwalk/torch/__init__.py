@@ -4,7 +4,6 @@
 makes gelu, silu and mish usable in deep networks; `probe` measures the walk and compares it with the prediction;
 `calibrate_` tunes it on data; `Monitor` records it during training.
 """
-"""
 
 try:
     import torch as _torch  # noqa: F401
