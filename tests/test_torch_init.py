@@ -242,7 +242,9 @@ def test_meta_tensors_are_left_as_they_are(weights):
     source = generator(0)
     before = source.get_state()
     assert gwt.random_walk_(model[0].weight, weights=weights, generator=source).is_meta
-    assert len(gwt.init_(model, weights=weights, generator=source).rows) == 2
+    with pytest.raises(ValueError, match=r"^init_: Sequential is on the meta device .*to_empty"):
+        gwt.init_(model, weights=weights, generator=source)
+    assert len(gwt.plan(model, weights=weights).rows) == 2
     assert torch.equal(source.get_state(), before)
     assert model[0].weight.is_meta
 

@@ -161,14 +161,15 @@ def test_a_trace_has_the_order_the_merges_and_the_outputs(example):
 
 def test_notes_are_outside_the_theory_or_remarks():
     outside = {note for note in Note if note.outside}
-    assert outside == {Note.RESIDUAL, Note.NORM, Note.ATTENTION, Note.RECURRENT, Note.REPEATED}
-    assert all(str(note).endswith("outside the theory") == note.outside for note in Note)
+    assert outside == {Note.RESIDUAL, Note.NORM, Note.ATTENTION, Note.RECURRENT, Note.REPEATED, Note.GATED}
+    assert all(str(note).endswith("outside the theory of chains") == note.outside for note in Note)
 
 
 def test_the_reason_for_leaving_a_module_alone_is_data():
     model = nn.Sequential(square(), nn.LayerNorm(12), nn.utils.parametrizations.weight_norm(square()))
-    left_alone = gwt.find_layers(model).left_alone
-    assert [each.reason for each in left_alone] == [gwt.Exclusion.NORM, gwt.Exclusion.PARAMETRISED]
+    layers = gwt.find_layers(model)
+    assert [each.reason for each in layers.left_alone] == [gwt.Exclusion.NORM]
+    assert [layer.objection for layer in layers.weight_layers] == [None, gwt.Exclusion.PARAMETRISED]
 
 
 def test_a_layer_that_reads_something_unknown_blocks_only_the_prediction_below_it():

@@ -55,8 +55,9 @@ def unwrapped(model: nn.Module, where: str) -> nn.Module:
         raise TypeError(f"{where}: model must be a torch.nn.Module, got {type(model).__name__}")
     if isinstance(model, torch.jit.ScriptModule):
         raise TypeError(f"{where}: model must not be a ScriptModule; pass the module that was scripted")
-    parallel = isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel)
-    return unwrapped(model.module, where) if parallel else model
+    if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
+        return unwrapped(model.get_submodule("module"), where)
+    return model
 
 
 def check_materialised(model: nn.Module, where: str) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from gradwalk.torch.layers import WeightLayer
-from gradwalk.torch.weight_layers import is_padded
+from gradwalk.torch.weight_layers import is_dense, is_padded, weight_of
 
 
 def log_losses(layers: Sequence[WeightLayer]) -> dict[str, float]:
@@ -23,9 +23,9 @@ def log_losses(layers: Sequence[WeightLayer]) -> dict[str, float]:
     maps: dict[str, list[Tensor]] = {}
     losses: dict[str, float] = {}
     for layer in reversed(layers):
-        if layer.sizes is None or not hasattr(layer.module, "kernel_size"):
+        if layer.sizes is None or is_dense(layer.module):
             continue
-        axes = len(layer.module.kernel_size)
+        axes = weight_of(layer.module).dim() - 2
         above = _gathered(maps.get(layer.name, []), layer.sizes.returned[-axes:])
         below = _handed_back(layer.module, above, layer.sizes.read[-axes:]) if is_padded(layer.module) else None
         if below is not None:

@@ -18,14 +18,12 @@ from typing import Any
 from torch import nn
 
 from gradwalk import checks
-from gradwalk.activations import Activation
 from gradwalk.checks import Weights
 from gradwalk.gains import GainEstimate, unsteady_message
 from gradwalk.plans import LeftAlone as Module
 from gradwalk.plans import Plan, PlanRow
 from gradwalk.theory import kind
 from gradwalk.torch.given import Choice, Given, Selection
-from gradwalk.torch.graph import Op
 from gradwalk.torch.laws import Law, gate_gain, unbiased
 from gradwalk.torch.layers import Layers, WeightLayer, layers_of
 from gradwalk.torch.padding import log_losses, unknown_losses
@@ -34,6 +32,7 @@ from gradwalk.torch.scales import deviations, on_purpose
 from gradwalk.torch.signals import LINEAR, Note
 from gradwalk.torch.stream import stream_sizes
 from gradwalk.torch.structure import Structure, Sum, SumKind
+from gradwalk.torch.weight_layers import weight_of
 
 _UNCOUNTED = (Note.MAX_POOLING, Note.RESAMPLED, Note.SCALED, Note.DROPOUT)
 
@@ -136,34 +135,22 @@ class Draft:
 
     def _own_gain(self, layer: WeightLayer) -> float:
         """Return the gain of a layer before what its sum makes of it."""
-        gate = self._gate(layer)
+        gate = self.reach.gate(layer)
         if gate is not None:
             return gate_gain(gate)
         return self._estimates[self._laws[layer.name]].value * math.exp(-self._losses.get(layer.name, 0.0))
 
-    def _gate(self, layer: WeightLayer) -> Activation | None:
-        """Return the activation of the gated product that a layer reads, if it reads one of known law."""
-        place = self.reach.places.get(layer.name)
-        read = None if place is None else self.structure.nodes[place].reads[0]
-        if read is None or not self.structure.is_gate(read):
-            return None
-        parts = [self.structure.nodes[n] for n in self.structure.nodes[read].reads]
-        return next(part.activation for part in parts if part.op is Op.ACTIVATION)
-
-    def _factor(self, layer: WeightLayer) -> tuple[float, str]:
-        """Return the factor that the sum which a layer ends in puts on its gain, and a note on it."""
+    def _share(self, layer: WeightLayer) -> tuple[float, float, str]:
+        """Return the share of a layer in the sum that it ends in, the size of the stream there, and a note on both."""
         each = self.reach.sums.get(layer.name)
         if each is None or each.blocks < 2 or each.ends.scaled:
-            return 1.0, ""
-        share = 1 / math.sqrt(each.blocks)
+            return 1.0, 1.0, ""
+        share, scale = 1 / math.sqrt(each.blocks), f"its scale is 1/sqrt({each.blocks})"
         if each.kind is SumKind.PARALLEL:
-            return share, f"one of {each.blocks} terms of a sum: its scale is 1/sqrt({each.blocks})"
+            return share, 1.0, f"one of {each.blocks} terms of a sum: {scale}"
         size = self._stream_size(each)
-        relative = "" if size == 1 else f" of the stream's {size:.2g}"
-        return (
-            share * size,
-            f"ends one of {each.blocks} residual branches: its scale is 1/sqrt({each.blocks}){relative}",
-        )
+        relative = "" if abs(size - 1) < 0.1 else f" of the stream's size, {size:.2g}"
+        return share, size, f"ends one of {each.blocks} residual branches: {scale}{relative}"
 
     def _stream_size(self, each: Sum) -> float:
         """Return the size of the stream where a branch that begins with a norm is added to it; 1 for other branches."""
@@ -174,9 +161,10 @@ class Draft:
 
     def _row(self, layer: WeightLayer) -> PlanRow:
         reason = self.reach.reasons[layer.name]
-        shape = () if layer.fan_in == 0 else tuple(layer.module.weight.shape)  # type: ignore[union-attr, arg-type]
-        read = layer.activation.name if layer.activation else "?"
-        row = PlanRow(layer.name, shape, self.reach.role(layer), read, self.stds[layer.name], None, None, None, False)
+        shape = tuple(weight_of(layer.module).shape) if layer.fan_in else ()
+        row = PlanRow(
+            layer.name, shape, self.reach.role(layer), self._read(layer), self.stds[layer.name], None, None, None, False
+        )
         if reason:
             return row._replace(reason=reason)
         share, size, note = self._share(layer)
@@ -191,13 +179,19 @@ class Draft:
             notes=tuple(notes),
         )
 
+    def _read(self, layer: WeightLayer) -> str:
+        """Return what a layer reads, in a word."""
+        gate = self.reach.gate(layer) if layer.name in self.reach.places else None
+        return layer.activation.name if layer.activation else "?" if gate is None else f"gated {gate.name}"
+
     def _drift(self, layer: WeightLayer, share: float) -> float | None:
         uncounted = any(note in _UNCOUNTED for note in layer.notes) or layer.name in self._unpadded
         return None if uncounted else layer.log_factor + math.log(share)
 
     def _is_exact(self, layer: WeightLayer, share: float) -> bool:
-        shape = layer.module.weight.shape  # type: ignore[union-attr]
-        widens = self.weights == "orthogonal" and shape[0] > layer.fan_in  # the gain is that of a square matrix
+        widens = (
+            self.weights == "orthogonal" and len(weight_of(layer.module)) > layer.fan_in
+        )  # the gain is that of a square matrix
         plain = not layer.notes and share == 1 and layer.name not in self._losses
         return plain and kind(self._laws[layer.name].activation) == "neutral" and not widens
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import cached_property
 
+from gradwalk.activations import Activation
 from gradwalk.plans import LayerRole
 from gradwalk.torch.given import Selection
 from gradwalk.torch.graph import Op
@@ -50,7 +51,7 @@ class Reach:
         reasons: dict[str, str] = {}
         for place in sorted(self.by_place, reverse=True):
             layer = self.by_place[place]
-            reasons[layer.name] = self._unreadable(layer, place) or self._obstacle(place, reasons)
+            reasons[layer.name] = self._unreadable(layer) or self._obstacle(place, reasons)
         return reasons
 
     @cached_property
@@ -63,7 +64,7 @@ class Reach:
         if against or layer.objection in UNDRAWABLE:
             return against or str(layer.objection)
         if self.selection.names(layer.name):
-            if layer.activation is None and not self._reads_gate(self.places[layer.name]):
+            if layer.activation is None and self.gate(layer) is None:
                 raise ValueError(
                     f"{self.selection.where}: what {layer.name!r} reads is not known ({layer.why}); pass activation="
                 )
@@ -76,17 +77,18 @@ class Reach:
         norms = [end != OUTPUT and self.structure.nodes[end].op is Op.NORM and plain for end, plain in ends]
         return _FREE if norms and all(norms) else ""
 
-    def _unreadable(self, layer: WeightLayer, place: int) -> str:
+    def _unreadable(self, layer: WeightLayer) -> str:
         """Return why what a layer reads has no known law, if so."""
-        if self._reads_gate(place):
+        if self.gate(layer) is not None:
             return ""
         notes = [text for note, text in _READS.items() if note in layer.notes]
         if layer.activation is None:
             return layer.why or "what it reads is not known"
         return notes[0] if notes else ""
 
-    def _reads_gate(self, place: int) -> bool:
-        return self.structure.is_gate(self.structure.nodes[place].reads[0])
+    def gate(self, layer: WeightLayer) -> Activation | None:
+        """Return the activation of the gated product that a layer reads, if it reads one of known law."""
+        return self.structure.gate(self.structure.read_by(self.places[layer.name]))
 
     def _obstacle(self, place: int, reasons: Mapping[str, str]) -> str:
         """Return why the law ends above a node, if it does before a norm, a residual sum or the output."""
@@ -104,7 +106,7 @@ class Reach:
             return f"{node.name} above it is outside the theory" if fixed or reasons.get(node.name) else ""
         if node.op is Op.SUM:
             return self._obstacle_at_sum(self.structure.sums[end], reasons)
-        if node.op is Op.PRODUCT and self.structure.is_gate(end):
+        if node.op is Op.PRODUCT and self.structure.gate(end) is not None:
             return self._obstacle(end, reasons)
         if node.op is Op.PRODUCT:
             return "its output is multiplied with another signal"

@@ -10,7 +10,7 @@ from gradwalk.activations import Activation
 from gradwalk.theory import q_map
 from gradwalk.torch.graph import Node, Op
 from gradwalk.torch.layers import Layers
-from gradwalk.torch.structure import Structure, SumKind
+from gradwalk.torch.structure import Structure, Sum
 
 
 def stream_sizes(
@@ -24,17 +24,25 @@ def stream_sizes(
     modules = {name: module for module, name in layers.trace.names.items()}
     squares: list[float] = []
     for place, node in enumerate(structure.nodes):
+        each = structure.sums.get(place)
         if node.op is Op.WEIGHTS:
             own = stds.get(node.name, math.nan) * math.sqrt(fan_ins.get(node.name, 0))
-            gain = gains.get(node.name, own)
-            squares.append(gain**2 * squares[node.reads[0]])
+            squares.append(gains.get(node.name, own) ** 2 * squares[node.reads[0]])
+        elif place in layers.trace.squares:
+            squares.append(layers.trace.squares[place])
+        elif each is not None and each.stream is not None:
+            squares.append(_stream_square(each, squares))
         else:
-            each = structure.sums.get(place)
-            stream = None if each is None else each.stream
-            squares.append(_square(node, modules, squares) if stream is None else squares[stream])
-    residual = [each for each in structure.sums.values() if each.kind is SumKind.RESIDUAL and each.stream is not None]
-    sizes = {each.place: math.sqrt(squares[each.stream]) for each in residual if each.stream is not None}
+            squares.append(_square(node, modules, squares))
+    sizes = {each.place: math.sqrt(squares[each.stream]) for each in structure.sums.values() if each.stream is not None}
     return {place: size for place, size in sizes.items() if math.isfinite(size) and size > 0}
+
+
+def _stream_square(each: Sum, squares: list[float]) -> float:
+    """Return the mean square of a stream after a sum: branches that will be scaled for it add next to nothing."""
+    assert each.stream is not None
+    added = [squares[branch] for branch in each.branches if each.ends.opaque and math.isfinite(squares[branch])]
+    return squares[each.stream] + sum(added)
 
 
 def _square(node: Node, modules: Mapping[str, nn.Module], squares: list[float]) -> float:

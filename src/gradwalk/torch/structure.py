@@ -5,6 +5,7 @@ from enum import Enum, auto
 from functools import cache
 from typing import NamedTuple
 
+from gradwalk.activations import Activation
 from gradwalk.theory import kind
 from gradwalk.torch.graph import PASSING, WORKING, Node, Op, ancestors, consumers
 
@@ -150,15 +151,26 @@ class Structure:
                 found[end, homogeneous and rest] = None
         return tuple(found)
 
-    def is_gate(self, place: int) -> bool:
-        """Return whether a product is that of two linear images of one normed signal, one of them activated."""
+    def read_by(self, place: int) -> int:
+        """Return the node whose output a node reads, behind dropout."""
+        read = self.nodes[place].reads[0]
+        return self.read_by(read) if self.nodes[read].op is Op.DROPOUT else read
+
+    def gate(self, place: int) -> Activation | None:
+        """Return the activation f of a product f(a) b of two linear images a and b of normed signals, None for others.
+
+        >>> from gradwalk.activations import activation
+        >>> reads = [(), (0,), (1,), (2,), (2, 3)]
+        >>> ops = [Op.INPUT, Op.NORM, Op.WEIGHTS, Op.ACTIVATION, Op.PRODUCT]
+        >>> nodes = [Node(*each, activation=activation("silu")) for each in zip(ops, reads)]
+        >>> Structure(nodes, [4]).gate(4).name
+        'silu'
+        """
         node = self.nodes[place]
         plain = [n for n in node.reads if self.nodes[n].op is Op.WEIGHTS]
         bent = [n for n in node.reads if self.nodes[n].op is Op.ACTIVATION]
         if node.op is not Op.PRODUCT or len(node.reads) != 2 or len(plain) != 1 or len(bent) != 1:
-            return False
+            return None
         layers = [plain[0], self.nodes[bent[0]].reads[0]]
-        return all(self.nodes[n].op is Op.WEIGHTS and self._reads_norm(n) for n in layers)
-
-    def _reads_norm(self, place: int) -> bool:
-        return self.nodes[self.nodes[place].reads[0]].op is Op.NORM
+        normed = [self.nodes[n].op is Op.WEIGHTS and self.nodes[self.read_by(n)].op is Op.NORM for n in layers]
+        return self.nodes[bent[0]].activation if all(normed) else None

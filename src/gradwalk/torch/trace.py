@@ -40,7 +40,8 @@ class Reading:
 class Trace:
     """What following a signal through a model has shown.
 
-    names, roles: of all its modules. nodes: the dataflow. readings: per weight layer, in the order of their first run.
+    names, roles: of all its modules. nodes: the dataflow. squares: the mean squares of the outputs of nodes whose law
+    is not known, where the model was run. readings: per weight layer, in the order of their first run.
     order: the weight layers in the order they ran, each as often as it ran. merges: where signals came together.
     outputs: the signals that the model returned. Layers inside attention, recurrent modules and norms do not appear.
     """
@@ -60,6 +61,7 @@ class Trace:
     def clear(self) -> None:
         """Forget what was followed so far."""
         self.nodes: list[Node] = []
+        self.squares: dict[int, float] = {}
         self.readings: dict[str, Reading] = {}
         self.order: list[str] = []
         self.merges: list[Merge] = []
@@ -139,6 +141,8 @@ class Trace:
             return Signal(node=self._add(Op.LOOKUP, (), name))
         if role is Role.DROPOUT:
             rate = dropout_rate(kind, settings)
+            if rate == 0:
+                return signal
             dropped = signal.noted(Note.DROPOUT) if rate is None else signal.dropped(rate)
             return dropped._replace(node=self._add(Op.DROPOUT, [signal], name, amount=rate), channels=0)
         if role is Role.POOLING:

@@ -10,9 +10,12 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakIdKeyDictionary
 
+from gradwalk.torch.graph import Op
 from gradwalk.torch.roles import Role
 from gradwalk.torch.signals import Signal
 from gradwalk.torch.trace import Sizes, Trace
+
+_MEASURED = (Op.MIXING, Op.UNKNOWN, Op.PRODUCT)  # what theory does not have is taken from the run
 
 
 @contextmanager
@@ -63,7 +66,12 @@ class _Watch(TorchFunctionMode):
         return [self.signals[tensor] for tensor in tensors if tensor in self.signals]
 
     def settle(self, output: Any, signal: Signal | None) -> None:
-        for tensor in _tensors(output):
+        tensors = _tensors(output)
+        if signal is not None and tensors and self.trace.nodes[signal.node].op in _MEASURED:
+            self.inside += 1  # what follows is not the model's
+            self.trace.squares[signal.node] = float(tensors[0].detach().double().square().mean())
+            self.inside -= 1
+        for tensor in tensors:
             if signal is None:
                 self.signals.pop(tensor, None)
             else:

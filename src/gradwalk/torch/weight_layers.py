@@ -43,8 +43,10 @@ def fan_in(module: nn.Module) -> int:
 
 def is_padded(module: nn.Module) -> bool:
     """Return whether a convolution pads its input with zeros, so that its border reads less than its fan-in."""
-    padded = isinstance(module, _CONVOLUTIONS) and module.padding_mode == "zeros" and module.padding != "valid"
-    return padded and (module.padding == "same" or any(map(int, module.padding)))
+    if not isinstance(module, _CONVOLUTIONS) or module.padding_mode != "zeros":
+        return False
+    padding = module.padding
+    return padding == "same" if isinstance(padding, str) else any(padding)
 
 
 def weight_of(module: nn.Module) -> Tensor:
