@@ -293,12 +293,8 @@ def test_the_report_prints_every_layer_within_100_columns():
     lines = str(report).splitlines()
     assert max(map(len, lines)) <= 100
     first = report.rows[0]
-    assert lines[1].split() == ["0", "6x6", "chain", "linear"] + [
-        f"{first.std:.4g}",
-        f"{first.proposed:.4g}",
-        f"{first.gain:.4f}",
-        "0",
-    ]
+    numbers = [f"{first.std:.4g}", f"{first.proposed:.4g}", f"{first.gain:.4f}", "0"]
+    assert lines[1].split() == ["0", "6x6", "chain", "linear", *numbers]
     assert "[1]" in lines[2]
     assert any(line.startswith("[1] left alone: a norm follows") for line in lines)
     assert lines[-1].startswith("left alone: 3 (LayerNorm)")

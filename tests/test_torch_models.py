@@ -59,7 +59,8 @@ def test_rtdl_resnet_has_its_branches_scaled():
     plan, rows = initialised(rtdl.ResNet(n_blocks=4, dropout1=0.0, dropout2=0.0, **sizes))
     ends = [rows[f"blocks.{n}.linear2"] for n in range(4)]
     assert {row.role for row in ends} == {LayerRole.BRANCH}
-    assert [row.gain for row in ends] == pytest.approx([gw.gain("relu", 64) / 2] * 4, rel=0.05)  # BatchNorm1d: size 1
+    stream = gw.gain("linear", 10)  # what the branches, which begin with a norm, are scaled to
+    assert [row.gain for row in ends] == pytest.approx([gw.gain("relu", 64) / math.sqrt(4) * stream] * 4)
     assert rows["blocks.1.linear1"].gain == pytest.approx(gw.gain("linear", 32))
     assert rows["output.linear"].role is LayerRole.HEAD
     assert "norm" in left(plan)["BatchNorm1d"]

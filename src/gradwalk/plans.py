@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 _WIDTH = 100
 _HEAD = ("layer", "shape", "role", "reads", "std now", "std", "gain", "drift", "")
-_LIMITS = (33, 15, 13, 15, 8, 8, 7, 7, 12)
+_LIMITS = (99, 15, 13, 14, 8, 8, 7, 7, 12)  # of the columns; the first gets what the others leave
 _LEGEND = {"~": "~: an estimate", "-": "-: not predicted"}
 
 
@@ -90,9 +90,9 @@ class Plan:
 
     def __str__(self) -> str:
         cells, footnotes = _cells(self.rows)
-        widths = [
-            min(limit, max(map(len, column))) for limit, column in zip(_LIMITS, zip(*cells, strict=True), strict=True)
-        ]
+        columns = zip(*cells, strict=True)
+        widths = [min(limit, max(map(len, column))) for limit, column in zip(_LIMITS, columns, strict=True)]
+        widths[0] = min(widths[0], _WIDTH - sum(widths[1:]) - 2 * len(widths[1:]))
         lines = [
             "  ".join(_fit(cell, width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells
         ]

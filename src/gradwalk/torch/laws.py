@@ -21,8 +21,7 @@ class Law(NamedTuple):
 
 def unbiased(law: Law) -> GainEstimate:
     """Return the gain at which the walk over this many layers of this kind is unbiased."""
-    estimate = solve_gain(law.activation, law.fan_in, law.steps, weights=law.weights)
-    return estimate
+    return solve_gain(law.activation, law.fan_in, law.steps, weights=law.weights, dropout=law.dropout)
 
 
 def gate_gain(activation: Activation) -> float:

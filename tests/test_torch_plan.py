@@ -1,0 +1,385 @@
+"""gradwalk.torch.plan and init_: what is drawn follows its law, and what has none is left alone."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+import torch.nn.functional as F  # noqa: E402
+from helpers.torch_models import Wired, generator, mlp  # noqa: E402
+from torch import nn  # noqa: E402
+
+import gradwalk as gw  # noqa: E402
+import gradwalk.torch as gwt  # noqa: E402
+from gradwalk.torch import LayerRole  # noqa: E402
+
+
+def square(width=12):
+    return nn.Linear(width, width)
+
+
+class Branch(nn.Module):
+    """x + b(relu(a(norm(x)))), with dropout before b if a rate is given."""
+
+    def __init__(self, width, norm=None, dropout=0.0):
+        super().__init__()
+        self.norm = norm(width) if norm else nn.Identity()
+        self.a, self.b, self.dropout = nn.Linear(width, width), nn.Linear(width, width), nn.Dropout(dropout)
+
+    def forward(self, x):
+        return x + self.b(self.dropout(torch.relu(self.a(self.norm(x)))))
+
+
+def residual(blocks, width=64, norm=None):
+    return nn.Sequential(nn.Linear(10, width), *(Branch(width, norm) for _ in range(blocks)), nn.Linear(width, 1))
+
+
+def growth(model, inputs, first, last, seed):
+    """Return the mean over examples of ln(|delta| at the output of `first` / |delta| at the output of `last`)."""
+    outputs = {}
+    handles = [m.register_forward_hook(lambda m, a, y: outputs.__setitem__(m, y)) for m in (first, last)]
+    model(inputs)
+    for handle in handles:
+        handle.remove()
+    cotangent = torch.randn(outputs[last].shape, generator=generator(seed))
+    (delta,) = torch.autograd.grad(outputs[last], outputs[first], cotangent)
+    dims = tuple(range(1, delta.dim())), tuple(range(1, cotangent.dim()))
+    norms = torch.linalg.vector_norm(delta, dim=dims[0]) / torch.linalg.vector_norm(cotangent, dim=dims[1])
+    return float(norms.log().mean())
+
+
+def growths(build, inputs, seeds, ends=(0, -2), **options):
+    """Return the growth of the gradient in models that init_ drew, one per seed, and the plan of the last."""
+    values = []
+    for seed in range(seeds):
+        model = build()
+        plan = gwt.init_(model, generator=generator(seed), **options)
+        values.append(growth(model, inputs(seed), model[ends[0]], model[ends[1]], 1000 + seed))
+    return np.array(values), plan
+
+
+def assert_mean(values, expected, errors=4.0, atol=0.0):
+    error = values.std(ddof=1) / math.sqrt(len(values))
+    assert abs(values.mean() - expected) < errors * error + atol, f"{values.mean():.3f} +- {error:.3f}, not {expected}"
+
+
+# Residual branches.
+
+
+@pytest.mark.parametrize("norm", [None, nn.LayerNorm, nn.RMSNorm])
+def test_the_gradient_grows_by_a_half_over_any_number_of_residual_branches(norm):
+    def inputs(seed):
+        return torch.randn(4, 10, generator=generator(seed))
+
+    values, plan = growths(lambda: residual(40, norm=norm), inputs, 12)
+    if norm is None:
+        assert_mean(values, 0.5 * 40 * math.log1p(1 / 40), atol=0.02)
+    assert 0.2 < values.mean() < 0.6
+    assert {row.role for row in plan.rows} == {LayerRole.CHAIN, LayerRole.BRANCH, LayerRole.HEAD}
+    assert "along the stream of 40 branches" in str(plan)
+
+
+def test_a_residual_net_trains_after_init_as_from_its_own_initialization():
+    """REVIEW: 40 blocks of width 64 ended at 947 instead of 0.09."""
+    x = torch.randn(64, 10, generator=generator(1))
+    y = torch.sin(x).sum(dim=1, keepdim=True)
+    losses = []
+    for initialise in (False, True):
+        torch.manual_seed(0)
+        model = residual(40)
+        if initialise:
+            gwt.init_(model)
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+        for _ in range(60):
+            optimizer.zero_grad()
+            loss = F.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+        losses.append(float(loss.detach()))
+    assert losses[1] < 1.1 * losses[0]
+
+
+def test_a_branch_that_begins_with_a_norm_is_scaled_to_the_stream():
+    embedding = nn.Embedding(20, 64)
+    nn.init.normal_(embedding.weight, std=0.02)
+    model = nn.Sequential(embedding, *(Branch(64, nn.LayerNorm) for _ in range(16)), nn.LayerNorm(64), square(64))
+    plan = gwt.init_(model, example=torch.arange(20)[None], generator=generator(0))
+    size = float(embedding.weight.detach().square().mean().sqrt())
+    assert plan.row("3.b").gain == pytest.approx(gw.gain("relu", 64) / 4 * size)
+    assert "of the stream's size, 0.02" in str(plan)
+    added = model[1](model[0](torch.arange(20))) - model[0](torch.arange(20))
+    assert float(added.detach().square().mean().sqrt() / size) == pytest.approx(0.25, rel=0.25)
+
+
+def test_what_already_scales_a_branch_is_counted():
+    class Scaled(Branch):
+        def __init__(self, width):
+            super().__init__(width)
+            self.scale = nn.Parameter(torch.full((width,), 1e-2))
+
+        def forward(self, x):
+            return x + self.scale * self.b(torch.relu(self.a(x)))
+
+    model = nn.Sequential(square(), *(Scaled(12) for _ in range(9)), square())
+    plan = gwt.plan(model, torch.ones(2, 12))
+    assert plan.row("3.b").gain == pytest.approx(gw.gain("relu", 12))
+
+
+def test_parallel_terms_share_the_sum():
+    model = Wired(lambda m, x: m.c(torch.relu(m.a(x) + m.b(x))), a=square(100), b=square(100), c=square(100))
+    plan = gwt.init_(model, example=torch.ones(2, 100), generator=generator(0))
+    assert [row.gain for row in plan.rows] == pytest.approx(
+        [gw.gain("linear", 100) / math.sqrt(2)] * 2 + [gw.gain("relu", 100)]
+    )
+    assert all("one of 2 terms" in row.notes[0] for row in plan.rows[:2])
+
+
+# Norms, dropout, padding, pooling.
+
+
+def test_a_layer_before_a_norm_is_left_alone_and_one_behind_it_has_its_rule():
+    model = nn.Sequential(square(), nn.BatchNorm1d(12), nn.Tanh(), square(), nn.Tanh(), nn.Linear(12, 2))
+    plan = gwt.plan(model)
+    assert [row.role for row in plan.rows] == [LayerRole.CHAIN, LayerRole.NORMED, LayerRole.HEAD]
+    assert plan.rows[0].reason == "a norm follows, so that its scale does not change the signal"
+    assert plan.rows[1].gain == pytest.approx(gw.gain("tanh", 12, 1))
+    assert [(each.name, each.kind) for each in plan.left_alone] == [("1", "BatchNorm1d")]
+
+
+def test_the_activation_built_into_a_norm_is_read():
+    class BatchNormAct1d(nn.BatchNorm1d):
+        def __init__(self, width):
+            super().__init__(width)
+            self.drop, self.act = nn.Identity(), nn.ReLU()
+
+        def forward(self, x):
+            return self.act(self.drop(super().forward(x)))
+
+    model = nn.Sequential(square(), BatchNormAct1d(12), square())
+    for example in (None, torch.randn(4, 12)):
+        assert gwt.plan(model, example).rows[1].activation == "relu"
+
+
+def test_dropout_is_counted():
+    """REVIEW: 30 x (Linear 64, ReLU, Dropout 0.5) reported a drift of 0 and had one of +9.7."""
+
+    def build():
+        return nn.Sequential(
+            *(each for _ in range(30) for each in (square(64), nn.ReLU(), nn.Dropout(0.5))), square(64)
+        )
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        values, plan = growths(build, lambda seed: torch.randn(8, 64, generator=generator(seed)), 20, (0, -1))
+    assert_mean(values, 0.0)
+    assert values.std() < 3
+    assert plan.rows[1].gain == pytest.approx(gw.gain("relu", 64, dropout=0.5))
+    functional = Wired(lambda m, x: m.b(F.dropout(torch.relu(m.a(x)), 0.5, m.training)), a=square(64), b=square(64))
+    for example in (None, torch.ones(2, 64)):
+        assert gwt.plan(functional, example).row("b").gain == pytest.approx(plan.rows[1].gain)
+
+
+@pytest.mark.parametrize("module", [nn.Dropout2d(0.5), nn.AlphaDropout(0.2)], ids=str)
+def test_dropout_with_another_law_is_left_out_by_name(module):
+    model = nn.Sequential(nn.Conv2d(4, 4, 1), nn.ReLU(), module, nn.Conv2d(4, 4, 1))
+    row = gwt.plan(model).rows[1]
+    assert row.drift is None
+    assert "dropout of channels" in row.notes[0]
+
+
+@pytest.mark.parametrize(("kernel", "dilation"), [(3, 1), (5, 1), (3, 2)])
+def test_padding_is_counted_where_the_sizes_are_known(kernel, dilation):
+    """DESIGN section 6: 3x3 on 8x8 over 30 layers loses 1.39, 5x5 3.4, dilation 2 3.95."""
+    padding = dilation * (kernel - 1) // 2
+
+    def build(depth=16, channels=16):
+        options = {"padding": padding, "dilation": dilation, "bias": False}
+        convolutions = [nn.Conv2d(channels, channels, kernel, **options) for _ in range(depth)]
+        return nn.Sequential(*(each for layer in convolutions for each in (layer, nn.ReLU())))
+
+    def inputs(seed):
+        return torch.randn(1, 16, 8, 8, generator=generator(seed))
+
+    values, plan = growths(build, inputs, 16, (0, -2), example=inputs(0))
+    assert_mean(values, 0.0, atol=0.05)
+    lost = -sum(math.log(row.gain / gw.gain("relu", 16 * kernel**2)) for row in plan.rows[1:])
+    assert lost < -0.4
+    unknown = gwt.plan(build())
+    assert all(row.drift is None and "without example=" in row.notes[-1] for row in unknown.rows)
+    assert unknown.rows[1].gain == pytest.approx(gw.gain("relu", 16 * kernel**2))
+
+
+def test_circular_padding_loses_nothing():
+    layer = nn.Conv2d(16, 16, 3, padding=1, padding_mode="circular")
+    row = gwt.plan(nn.Sequential(layer, nn.ReLU(), copy.deepcopy(layer)), torch.ones(1, 16, 8, 8)).rows[1]
+    assert (row.gain, row.drift, row.exact) == (pytest.approx(gw.gain("relu", 144)), 0.0, True)
+
+
+@pytest.mark.parametrize(
+    ("between", "drift"),
+    [
+        (nn.AvgPool2d(2), -math.log(2)),
+        (nn.AvgPool2d((1, 3)), -0.5 * math.log(3)),
+        (nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Unflatten(1, (4, 1, 1))), -0.5 * math.log(36)),
+    ],
+    ids=str,
+)
+def test_average_pooling_is_counted(between, drift):
+    model = nn.Sequential(nn.Conv2d(4, 4, 1), nn.ReLU(), between, nn.Conv2d(4, 4, 1))
+    wrapped = Wired(lambda m, x: m.net(x), net=model)
+    assert gwt.plan(wrapped, torch.ones(2, 4, 6, 6)).rows[1].drift == pytest.approx(drift)
+    x = torch.randn(2, 4, 6, 6, generator=generator(0), requires_grad=True)
+    y = between(x)
+    cotangent = torch.randn(y.shape, generator=generator(1))
+    (delta,) = torch.autograd.grad(y, x, cotangent)
+    assert float((delta.norm() / cotangent.norm()).log()) == pytest.approx(drift, abs=1e-5)
+
+
+def test_constant_factors_are_counted_and_max_pooling_is_named():
+    half = Wired(lambda m, x: m.b(0.5 * torch.relu(m.a(x))), a=square(), b=square())
+    assert gwt.plan(half, torch.ones(2, 12)).row("b").drift == pytest.approx(math.log(0.5))
+    row = gwt.plan(nn.Sequential(nn.Conv2d(4, 4, 1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(4, 4, 1))).rows[1]
+    assert row.drift is None
+    assert "max pooling: not counted" in row.notes
+
+
+# Never touched unless named.
+
+
+def kept(model, plan):
+    """Return the names of the layers whose weights a plan does not draw, after a check that init_ leaves them."""
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    gwt.init_(model, example=None)
+    names = [row.name for row in plan.rows if row.proposed is None]
+    for name in names:
+        assert torch.equal(model.state_dict()[f"{name}.weight"], before[f"{name}.weight"])
+    return names
+
+
+def test_frozen_zero_and_purposely_small_layers_are_left_alone():
+    model = mlp([12] * 6, nn.ReLU)
+    model[2].weight.requires_grad_(False)
+    nn.init.zeros_(model[4].weight)
+    nn.init.orthogonal_(model[8].weight, 0.01)
+    plan = gwt.plan(model)
+    assert [plan.row(name).reason.split(":")[0] for name in ("2", "4", "8")] == [
+        "frozen",
+        "zero on purpose",
+        "scaled on purpose",
+    ]
+    assert kept(model, plan) == ["0", "2", "4", "8"]
+    assert plan.row("0").reason == "2 above it is outside the theory"
+
+
+def test_adapters_are_left_alone():
+    class Adapted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.base, self.lora_A, self.lora_B = square(), nn.Linear(12, 2), nn.Linear(2, 12)
+            self.base.weight.requires_grad_(False)
+            nn.init.zeros_(self.lora_B.weight)
+
+        def forward(self, x):
+            return self.base(x) + self.lora_B(self.lora_A(x))
+
+    model = nn.Sequential(square(), nn.ReLU(), Adapted(), nn.ReLU(), square())
+    plan = gwt.plan(model)
+    assert [row.reason.split(":")[0] for row in plan.rows[1:4]] == ["frozen"] + [
+        "an adapter, which starts where its authors want it"
+    ] * 2
+    assert kept(model, plan)[-3:] == ["2.base", "2.lora_A", "2.lora_B"]
+
+
+def test_complex_weights_are_left_alone():
+    model = nn.Sequential(nn.Linear(4, 4, dtype=torch.complex64), nn.Linear(4, 4, dtype=torch.complex64))
+    assert {row.reason for row in gwt.init_(model).rows} == {"complex weights"}
+
+
+def test_a_bias_set_on_purpose_stays():
+    model = mlp([12, 12, 3], nn.ReLU)
+    nn.init.constant_(model[2].bias, -4.6)
+    gwt.init_(model)
+    assert not model[0].bias.any()
+    assert bool((model[2].bias == -4.6).all())
+
+
+@pytest.mark.parametrize(
+    "wiring",
+    [
+        lambda m, x: torch.exp(m.c(torch.relu(m.b(torch.relu(m.a(x)))))) * x,
+        lambda m, x: x * m.c(torch.relu(m.b(torch.relu(m.a(x))))),
+        lambda m, x: F.scaled_dot_product_attention(m.a(x), m.b(x), m.c(x)),
+        lambda m, x: torch.cumsum(m.c(torch.relu(m.b(torch.relu(m.a(x))))), 0),
+    ],
+    ids=["coupling", "gate", "attention", "unknown"],
+)
+def test_a_network_whose_output_has_no_known_law_is_left_alone(wiring):
+    model = Wired(wiring, a=square(), b=square(), c=square())
+    plan = gwt.plan(model, torch.ones(2, 12))
+    assert plan.drawn == ()
+    assert plan.remarks == ("No layer is drawn: the model stays as it is.",)
+    assert all(row.role is LayerRole.OUTSIDE and row.reason for row in plan.rows)
+
+
+def test_only_and_skip_take_names_patterns_and_types():
+    model = nn.Sequential(mlp([12] * 4, nn.ReLU), nn.ReLU(), nn.Conv1d(12, 12, 1))
+    assert [row.name for row in gwt.plan(model, only="0.*").drawn] == ["0.0", "0.2", "0.4"]
+    assert [row.name for row in gwt.plan(model, only=nn.Conv1d).drawn] == ["2"]
+    assert [row.name for row in gwt.plan(model, skip=["0.0", nn.Conv1d]).drawn] == ["0.2", "0.4"]
+    with pytest.raises(ValueError, match=r"^plan: only='decoder\.\*' matches no weight layer; there are 0\.0, 0\.2"):
+        gwt.plan(model, only="decoder.*")
+    with pytest.raises(TypeError, match=r"^init_: skip must be names, patterns or types of layers, got 3"):
+        gwt.init_(model, skip=[3])
+
+
+def test_a_layer_that_is_named_is_drawn_and_one_chosen_by_type_is_not():
+    model = mlp([12] * 4, nn.ReLU)
+    nn.init.zeros_(model[2].weight)
+    model[4].weight.requires_grad_(False)
+    assert gwt.plan(model, only=nn.Linear).row("2").proposed is None
+    plan = gwt.init_(model, only=["2", "4"])
+    assert [row.name for row in plan.drawn] == ["2", "4"]
+    assert bool(model[2].weight.any())
+
+
+def test_a_model_in_which_nothing_is_drawn_stays_as_it_is():
+    model = nn.Sequential(nn.Conv1d(4, 4, 3), nn.BatchNorm1d(4), nn.ReLU(), nn.Conv1d(4, 4, 3), nn.BatchNorm1d(4))
+    before = copy.deepcopy(model.state_dict())
+    plan = gwt.init_(model)
+    assert plan.drawn == ()
+    assert all(torch.equal(before[key], value) for key, value in model.state_dict().items())
+
+
+# How a model is followed.
+
+
+@pytest.mark.parametrize("example", [None, torch.ones(2, 12)], ids=["traced", "run"])
+@pytest.mark.parametrize(
+    "wiring",
+    [
+        lambda m, x: m.b((y := m.a(x), y.relu_())[0]),
+        lambda m, x: m.b((y := m.a(x), F.relu(y, inplace=True))[0]),
+        lambda m, x: m.b((y := m.a(x), m.act(y))[0]),
+        lambda m, x: m.b((y := m.a(x), y.relu_())[0][:, :12]),
+    ],
+    ids=["method", "function", "module", "by torch.fx"],
+)
+def test_in_place_activations_are_read(wiring, example):
+    model = Wired(wiring, a=square(), b=square(), act=nn.ReLU(inplace=True))
+    assert gwt.plan(model, example).row("b").activation == "relu"
+
+
+def test_data_parallel_is_unwrapped():
+    model = mlp([12] * 3, nn.ReLU)
+    plan = gwt.init_(nn.DataParallel(model), generator=generator(0))
+    assert [row.name for row in plan.rows] == ["0", "2"]
+
+
+def test_a_plan_changes_nothing():
+    model = residual(3)
+    before, state = copy.deepcopy(model.state_dict()), torch.get_rng_state()
+    gwt.plan(model, torch.ones(2, 10))
+    assert all(torch.equal(before[key], value) for key, value in model.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), state)
