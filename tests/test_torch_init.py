@@ -40,7 +40,7 @@ def final_log_norms(model, seeds=SEEDS, **options):
     finals = []
     for seed in range(seeds):
         source = generator(seed)
-        gwt.init_(model, generator=source, **options)
+        gwt.init_(model, generator=source, keep_fine=False, **options)
         finals.append(final_log_norm(model, torch.randn(1, model[0].in_features, generator=source), seed))
     return np.array(finals)
 
@@ -93,14 +93,14 @@ def test_steady_gelu_is_flat_where_gelu_is_not():
 
 
 def test_a_shallow_gelu_net_is_not_called_unsteady():
-    assert gwt.init_(mlp([100] * 6, nn.GELU), generator=generator(0)).remarks == ()
+    assert gwt.init_(mlp([100] * 6, nn.GELU), generator=generator(0), keep_fine=False).remarks == ()
 
 
 @pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
 def test_layers_of_different_width_are_unbiased(weights):
     model = mlp([784, 300, 100, 500, 10], nn.ReLU)
     assert_unbiased(final_log_norms(model, 100, weights=weights))
-    report = gwt.init_(model, weights=weights, generator=generator(0))
+    report = gwt.init_(model, keep_fine=False, weights=weights, generator=generator(0))
     expected = [
         gw.gain(f, n, weights=weights) for f, n in (("linear", 784), ("relu", 300), ("relu", 100), ("relu", 500))
     ]
@@ -156,7 +156,7 @@ def test_a_convnet_with_stride_and_padding_keeps_its_gradient():
     ids=["grouped", "transposed and grouped", "transposed"],
 )
 def test_convolutions_hand_the_norm_of_the_gradient_back(layer, size, weights):
-    gwt.init_(layer, weights=weights, generator=generator(1))
+    gwt.init_(layer, keep_fine=False, weights=weights, generator=generator(1))
     shape = (1, layer.in_channels) + (size,) * (layer.weight.ndim - 2)
     x = torch.randn(shape, generator=generator(2), requires_grad=True)
     out = layer(x)
@@ -188,19 +188,19 @@ def test_orthogonal_entries_have_the_same_variance_and_orthogonal_rows_or_column
 
 def test_each_group_of_a_convolution_is_orthogonal_of_its_own():
     layer = nn.Conv1d(32, 32, 1, groups=4).double()
-    gwt.init_(layer, weights="orthogonal", generator=generator(0))
+    gwt.init_(layer, keep_fine=False, weights="orthogonal", generator=generator(0))
     for group in layer.weight.detach().flatten(1).chunk(4):
         torch.testing.assert_close(group @ group.T, torch.eye(8, dtype=torch.float64))
 
 
 def test_orthogonal_weights_with_more_rows_than_columns_are_not_called_exact():
-    rows = gwt.init_(mlp([20, 20, 40], nn.ReLU), weights="orthogonal").rows
+    rows = gwt.init_(mlp([20, 20, 40], nn.ReLU), keep_fine=False, weights="orthogonal").rows
     assert [row.exact for row in rows] == [True, False]
 
 
 def test_layers_are_independent_of_each_other():
     model = mlp([100] * 4, nn.ReLU)
-    gwt.init_(model, generator=generator(0))
+    gwt.init_(model, generator=generator(0), keep_fine=False)
     flat = [layer.weight.detach().flatten().double().numpy() for layer in model[::2]]
     correlations = np.corrcoef(flat)[np.triu_indices(3, 1)]
     assert (abs(correlations) < 4 / math.sqrt(flat[0].size)).all()
@@ -213,7 +213,7 @@ def test_the_same_seed_gives_the_same_weights_and_the_global_seed_is_left_alone(
     before = torch.get_rng_state()
     states = []
     for seed in (1, 1, 2):
-        gwt.init_(model, weights=weights, generator=generator(seed))
+        gwt.init_(model, keep_fine=False, weights=weights, generator=generator(seed))
         states.append(model[2].weight.detach().clone())
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(states[0], states[1])
@@ -243,7 +243,7 @@ def test_meta_tensors_are_left_as_they_are(weights):
     before = source.get_state()
     assert gwt.random_walk_(model[0].weight, weights=weights, generator=source).is_meta
     with pytest.raises(ValueError, match=r"^init_: Sequential is on the meta device .*to_empty"):
-        gwt.init_(model, weights=weights, generator=source)
+        gwt.init_(model, keep_fine=False, weights=weights, generator=source)
     assert len(gwt.plan(model, weights=weights).rows) == 2
     assert torch.equal(source.get_state(), before)
     assert model[0].weight.is_meta

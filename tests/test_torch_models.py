@@ -22,7 +22,7 @@ def package(name):
 def initialised(model, **options):
     """Return the plan and its rows, with every row checked against the weights, and all else against a copy."""
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    plan = gwt.init_(model, generator=torch.Generator().manual_seed(0), **options)
+    plan = gwt.init_(model, generator=torch.Generator().manual_seed(0), keep_fine=False, **options)
     rows = {row.name: row for row in plan.rows}
     touched = {f"{row.name}.{kind}" for row in plan.drawn for kind in ("weight", "bias")}
     for name, value in model.state_dict().items():

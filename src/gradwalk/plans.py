@@ -30,10 +30,10 @@ class PlanRow(NamedTuple):
     """What is planned for one weight layer.
 
     activation: the one whose output it reads, "?" where that is not known. std: of its weights now, NaN where they have
-    no values yet; proposed: that of the weights to be drawn, None for a layer that is left alone, for the `reason`.
-    gain: proposed * sqrt(fan_in). drift: the mean change of the gradient's log-norm over this layer once drawn, None
-    where the theory does not have it. exact: whether that holds for this layer exactly, or on average over the walk and
-    to within the error of the gain. notes: what its numbers depend on.
+    no values yet; proposed: that of the weights by its law, None where none is known. gain: proposed * sqrt(fan_in).
+    drift: the mean change of the gradient's log-norm over this layer once drawn, None where the theory does not have
+    it. exact: whether that holds for this layer exactly, or on average over the walk and to within the error of the
+    gain. reason: why the layer is left alone, "" for one that is drawn. notes: what its numbers depend on.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Plan:
     @property
     def drawn(self) -> tuple[PlanRow, ...]:
         """The rows of the layers whose weights are drawn."""
-        return tuple(row for row in self.rows if row.proposed is not None)
+        return tuple(row for row in self.rows if not row.reason)
 
     def row(self, name: str) -> PlanRow:
         """Return the row of a layer; a KeyError if there is none of this name."""
@@ -110,7 +110,7 @@ def _cells(rows: Sequence[PlanRow]) -> tuple[list[tuple[str, ...]], list[str]]:
     marks: dict[str, str] = {}
     cells: list[tuple[str, ...]] = [_HEAD]
     for row in rows:
-        texts = [f"left alone: {row.reason}"] * (row.proposed is None) + list(row.notes)
+        texts = [f"left alone: {row.reason}"] * bool(row.reason) + list(row.notes)
         footnotes = "".join(marks.setdefault(text, f"[{len(marks) + 1}]") for text in texts)
         cells.append((*_numbers(row), footnotes))
     return cells, [f"{mark} {text}" for text, mark in marks.items()]

@@ -26,6 +26,7 @@ class Op(Enum):
 
 
 WORKING = frozenset({Op.WEIGHTS, Op.MIXING})
+RESETS = frozenset({Op.NORM, Op.SUM, Op.PRODUCT, Op.MIXING, Op.UNKNOWN})  # what a plain chain has none of
 PASSING = frozenset({Op.ACTIVATION, Op.DROPOUT, Op.POOLING, Op.SCALE, Op.CONCAT})  # a weight layer reads through them
 
 

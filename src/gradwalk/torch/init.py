@@ -25,29 +25,35 @@ def init_(
     weights: Weights = "gaussian",
     only: Choice = None,
     skip: Choice = None,
+    keep_fine: bool = True,
     generator: torch.Generator | None = None,
 ) -> Plan:
     """Draw the weights of a model in place so that its gradient does an unbiased walk; return the plan applied.
 
-    Each layer whose law is known gets the gain of the activation that it reads: see `plan`, which takes the same
-    arguments and changes nothing. Biases of the layers drawn become 0, except those with one value other than 0 in all
-    entries, which were set on purpose. Never touched unless `only` names them: frozen, shared and parametrised weights,
-    adapters, layers that are zero or clearly scaled on purpose, and all that is outside the theory. The model is run
-    once, on the example, unless it is a plain `nn.Sequential` or no example is given. Warns with UnsteadyWarning where
-    no gain keeps networks of that depth together.
+    Each layer whose law is known, and whose own scale does not serve, gets the gain of the activation that it reads:
+    see `plan`, which takes the same arguments and changes nothing. In plain chains the biases of the layers drawn
+    become 0, except those with one value other than 0 in all entries, which were set on purpose; in other models biases
+    stay, or shrink with their weights. Never touched unless
+    `only` names them: frozen, shared and parametrised weights, adapters, layers that are zero or clearly scaled on
+    purpose, and all that is outside the theory. The model is run once, on the example, unless it is a plain
+    `nn.Sequential` or no example is given. Warns with UnsteadyWarning where no gain keeps networks of that depth
+    together.
 
     >>> net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2))
-    >>> [round(row.gain, 4) for row in init_(net).rows]
+    >>> [round(row.gain, 4) for row in init_(net, keep_fine=False).rows]
     [1.0673, 2.0236]
     """
     layers = layers_of(model, activation, example, "init_")
     _check(layers)
-    draft = Draft(layers, weights, Selection(only, skip, "init_"))
-    drawn = [(layer, row) for layer, row in zip(layers.weight_layers, draft.plan.rows, strict=True) if row.gain]
+    draft = Draft(layers, weights, Selection(only, skip, "init_"), keep_fine)
+    drawn = [(layer, row) for layer, row in zip(layers.weight_layers, draft.plan.rows, strict=True) if not row.reason]
     with torch.no_grad():
         for layer, row in drawn:
             _draw_(layer, row, weights, generator)
-        _clear_biases_([layer.module for layer, _ in drawn])
+        if draft.is_chain:
+            _clear_biases_([layer.module for layer, _ in drawn])
+        else:
+            _shrink_biases_(drawn)
     if draft.unsteady:
         warnings.warn(f"init_: {draft.unsteady}", UnsteadyWarning, stacklevel=2)
     return draft.plan
@@ -72,6 +78,13 @@ def _draw_(layer: WeightLayer, row: PlanRow, weights: Weights, generator: torch.
         return
     for group in weight.chunk(int(getattr(layer.module, "groups", 1))):  # along the first axis in all layers
         fill_(output_rows(layer.module, group), std, weights, generator)
+
+
+def _shrink_biases_(drawn: list[tuple[WeightLayer, PlanRow]]) -> None:
+    """Scale the biases of layers that are drawn smaller than they were, so that they do not outweigh the weights."""
+    for layer, row in drawn:
+        if isinstance(layer.module.bias, Tensor) and row.proposed is not None and row.proposed < row.std:
+            layer.module.bias.mul_(row.proposed / row.std)
 
 
 def _clear_biases_(modules: list[nn.Module]) -> None:

@@ -6,7 +6,8 @@ Weights are drawn only where the law of the gradient is known:
 - the last layer of a residual branch is scaled by 1 / sqrt(the number of branches on its stream), relative to the
   stream's own size if the branch begins with a norm, so that the gradient grows by exp(1/2) at most, at any depth;
 - of terms that are added in parallel each gets 1 / sqrt(their number).
-A layer whose output goes straight into a norm is left alone: its scale does not change the signal.
+A layer whose output goes straight into a norm is left alone: its scale does not change the signal. So is a section of
+layers, from one norm, sum, input or output to the next, whose own weights already serve: see `sections`.
 """
 
 import math
@@ -24,11 +25,13 @@ from gradwalk.plans import LeftAlone as Module
 from gradwalk.plans import Plan, PlanRow
 from gradwalk.theory import kind
 from gradwalk.torch.given import Choice, Given, Selection
+from gradwalk.torch.graph import RESETS
 from gradwalk.torch.laws import Law, gate_gain, unbiased
 from gradwalk.torch.layers import Layers, WeightLayer, layers_of
 from gradwalk.torch.padding import log_losses, unknown_losses
 from gradwalk.torch.reach import Reach
 from gradwalk.torch.scales import deviations, on_purpose
+from gradwalk.torch.sections import fine_sections
 from gradwalk.torch.signals import LINEAR, Note
 from gradwalk.torch.stream import stream_sizes
 from gradwalk.torch.structure import Structure, Sum, SumKind
@@ -45,6 +48,7 @@ def plan(
     weights: Weights = "gaussian",
     only: Choice = None,
     skip: Choice = None,
+    keep_fine: bool = True,
 ) -> Plan:
     """Return what `init_` would do to a model: one row per weight layer; the model stays as it is.
 
@@ -59,11 +63,16 @@ def plan(
         only: names, patterns such as "encoder.*" or types of the layers to draw; a layer that is named is drawn even if
             it would be left alone otherwise.
         skip: names, patterns or types of the layers to leave alone.
+        keep_fine: leave alone the layers whose own scale already serves: sections between norms and residual sums that
+            change the gradient's norm by less than a factor of 4, and chains that do so by less than 10,000, which
+            optimizers such as Adam cope with. Larger weights learn more slowly at a given rate, so that drawing them
+            again would cost more than it brings.
 
-    >>> print(plan(nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2))).row("2").gain)
-    2.0236...
+    >>> net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2))
+    >>> plan(net).row("2").gain, plan(net).drawn
+    (2.0236..., ())
     """
-    return Draft(layers_of(model, activation, example, "plan"), weights, Selection(only, skip, "plan")).plan
+    return Draft(layers_of(model, activation, example, "plan"), weights, Selection(only, skip, "plan"), keep_fine).plan
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,7 @@ class Draft:
     layers: Layers
     weights: Weights
     selection: Selection
+    keep_fine: bool = True
 
     def __post_init__(self) -> None:
         checks.one_of(self.selection.where, "weights", self.weights, checks.WEIGHTS)
@@ -103,12 +113,35 @@ class Draft:
         return Reach(self.layers, self.structure, purposes, self.selection)
 
     @cached_property
-    def _laws(self) -> dict[str, Law]:
-        return {layer.name: self._law(layer) for layer in self._drawn}
+    def is_chain(self) -> bool:
+        """Whether the model is a chain of layers and activations, without norms, sums and the like."""
+        return not any(node.op in RESETS for node in self.structure.nodes)
 
     @cached_property
-    def _drawn(self) -> list[WeightLayer]:
+    def _laws(self) -> dict[str, Law]:
+        return {layer.name: self._law(layer) for layer in self._lawful}
+
+    @cached_property
+    def _lawful(self) -> list[WeightLayer]:
         return [layer for layer in self.layers.weight_layers if not self.reach.reasons[layer.name]]
+
+    @cached_property
+    def _fine(self) -> dict[str, str]:
+        """Why layers whose law is known are left alone all the same: their own scale serves."""
+        if not self.keep_fine:
+            return {}
+        streams = stream_sizes(self.layers, self.structure, self.stds, self._own_gains)
+        ratios = {
+            layer.name: math.log(self.stds[layer.name] * math.sqrt(layer.fan_in) / self._gain(layer, streams))
+            for layer in self._lawful
+            if self.stds[layer.name] > 0
+        }
+        fine = fine_sections(self.layers.weight_layers, self.reach.continues, ratios, self.is_chain)
+        return {name: reason for name, reason in fine.items() if not self.selection.names(name)}
+
+    def _gain(self, layer: WeightLayer, streams: Mapping[int, float]) -> float:
+        share, size, _ = self._share(layer, streams)
+        return self._own_gains[layer.name] * share * size
 
     @cached_property
     def _estimates(self) -> dict[Law, GainEstimate]:
@@ -127,11 +160,12 @@ class Draft:
 
     @cached_property
     def _streams(self) -> Mapping[int, float]:
-        return stream_sizes(self.layers, self.structure, self.stds, self._own_gains)
+        drawn = {name: gain for name, gain in self._own_gains.items() if name not in self._fine}
+        return stream_sizes(self.layers, self.structure, self.stds, drawn)
 
     @cached_property
     def _own_gains(self) -> dict[str, float]:
-        return {layer.name: self._own_gain(layer) for layer in self._drawn}
+        return {layer.name: self._own_gain(layer) for layer in self._lawful}
 
     def _own_gain(self, layer: WeightLayer) -> float:
         """Return the gain of a layer before what its sum makes of it."""
@@ -140,7 +174,7 @@ class Draft:
             return gate_gain(gate)
         return self._estimates[self._laws[layer.name]].value * math.exp(-self._losses.get(layer.name, 0.0))
 
-    def _share(self, layer: WeightLayer) -> tuple[float, float, str]:
+    def _share(self, layer: WeightLayer, streams: Mapping[int, float]) -> tuple[float, float, str]:
         """Return the share of a layer in the sum that it ends in, the size of the stream there, and a note on both."""
         each = self.reach.sums.get(layer.name)
         if each is None or each.blocks < 2 or each.ends.scaled:
@@ -148,15 +182,15 @@ class Draft:
         share, scale = 1 / math.sqrt(each.blocks), f"its scale is 1/sqrt({each.blocks})"
         if each.kind is SumKind.PARALLEL:
             return share, 1.0, f"one of {each.blocks} terms of a sum: {scale}"
-        size = self._stream_size(each)
+        size = self._stream_size(each, streams)
         relative = "" if abs(size - 1) < 0.1 else f" of the stream's size, {size:.2g}"
         return share, size, f"ends one of {each.blocks} residual branches: {scale}{relative}"
 
-    def _stream_size(self, each: Sum) -> float:
+    def _stream_size(self, each: Sum, streams: Mapping[int, float]) -> float:
         """Return the size of the stream where a branch that begins with a norm is added to it; 1 for other branches."""
         if not self.reach.begins_with_norm(each):
             return 1.0
-        size = self._streams.get(each.place, 1.0)
+        size = streams.get(each.place, 1.0)
         return size if 1e-4 < size < 1e4 else 1.0
 
     def _row(self, layer: WeightLayer) -> PlanRow:
@@ -167,8 +201,8 @@ class Draft:
         )
         if reason:
             return row._replace(reason=reason)
-        share, size, note = self._share(layer)
-        gain = self._own_gains[layer.name] * share * size
+        share, _, note = self._share(layer, self._streams)
+        gain = self._gain(layer, self._streams)
         notes = [str(each) for each in layer.notes if each in _UNCOUNTED or each is Note.GIVEN]
         notes += [note] * bool(note) + ["padding: not counted without example="] * (layer.name in self._unpadded)
         return row._replace(
@@ -176,6 +210,7 @@ class Draft:
             gain=gain,
             drift=self._drift(layer, share),
             exact=self._is_exact(layer, share),
+            reason=self._fine.get(layer.name, ""),
             notes=tuple(notes),
         )
 
@@ -197,14 +232,15 @@ class Draft:
 
     def _remarks(self) -> tuple[str, ...]:
         remarks = [self.unsteady, self._residual()]
-        if not self._drawn and self.layers.weight_layers:
+        if len(self._fine) == len(self._lawful) and self.layers.weight_layers:
             remarks.append("No layer is drawn: the model stays as it is.")
         return tuple(remark for remark in remarks if remark)
 
     @cached_property
     def unsteady(self) -> str | None:
         """A sentence on the walk that spreads most among those that are unsteady, if it is past serviceable."""
-        unsteady = [law for law, estimate in self._estimates.items() if estimate.kind == "unsteady"]
+        drawn = {law for name, law in self._laws.items() if name not in self._fine}
+        unsteady = [law for law, estimate in self._estimates.items() if estimate.kind == "unsteady" and law in drawn]
         if not unsteady:
             return None
         worst = max(unsteady, key=lambda law: self._estimates[law].spread)

@@ -151,7 +151,7 @@ class Reach:
         """The number of layers from the last reset of the signal up to each layer."""
         lengths: dict[str, int] = {}
         for layer in self.layers:
-            linked = [lengths[name] for name in layer.reads if name in lengths] if self._continues(layer) else []
+            linked = [lengths[name] for name in layer.reads if name in lengths] if self.continues(layer) else []
             lengths[layer.name] = 1 + max(linked, default=0)
         return lengths
 
@@ -161,11 +161,12 @@ class Reach:
         lengths: dict[str, int] = {}
         for layer in reversed(self.layers):
             length = lengths.setdefault(layer.name, 1)
-            for name in layer.reads if self._continues(layer) else ():
+            for name in layer.reads if self.continues(layer) else ():
                 lengths[name] = max(lengths.get(name, 1), length + 1)
         return lengths
 
-    def _continues(self, layer: WeightLayer) -> bool:
+    def continues(self, layer: WeightLayer) -> bool:
+        """Return whether a layer reads weight layers with neither a norm nor a sum between."""
         return not any(note in layer.notes for note in (Note.NORM, Note.ATTENTION, Note.RECURRENT)) and not any(
             self.structure.nodes[n].op is Op.SUM for n in self._reads_of(layer)
         )
