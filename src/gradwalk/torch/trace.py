@@ -216,14 +216,15 @@ class Trace:
         return self._together(operation, signals, Note.RESIDUAL)._replace(node=node)
 
     def _together(self, operation: str, signals: Sequence[Signal], note: Note) -> Signal:
-        """Return what is known of several signals; the layers that they come from get the note too."""
+        """Return what is known of several signals; the layers that they come from, but for norms, get the note too."""
         position = max(signal.position for signal in signals)
         sources = frozenset[str]().union(*(signal.sources for signal in signals))
         notes = frozenset[Note]().union(*(signal.notes for signal in signals))
         if len(signals) > 1 and position > 0:
             notes |= {note}
             self.merges.append(Merge(operation, note, tuple(signals)))
-            for source in sources & self.readings.keys():
+            reaching = frozenset[str]().union(*(signal.sources for signal in signals if Note.NORM not in signal.notes))
+            for source in reaching & self.readings.keys():
                 self.readings[source].notes.add(note)
         names = sorted({signal.activation.name if signal.activation else "unknown" for signal in signals})
         why = next((signal.why for signal in signals if signal.why), f"it reads {' and '.join(names)} together")
