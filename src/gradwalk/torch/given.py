@@ -50,11 +50,11 @@ class Selection:
 
     def names(self, name: str) -> bool:
         """Return whether `only` names a layer."""
-        return any(isinstance(entry, str) and fnmatchcase(name, entry) for entry in self.only or [])
+        return self.only is not None and any(isinstance(each, str) and fnmatchcase(name, each) for each in self.only)
 
     def reason_against(self, name: str, module: nn.Module) -> str:
         """Return why a layer is not among those chosen, "" if it is."""
-        if any(_chooses(entry, name, module) for entry in self.skip):
+        if self.skip and any(_chooses(entry, name, module) for entry in self.skip):
             return "skip= has it"
         chosen = self.only is None or any(_chooses(entry, name, module) for entry in self.only)
         return "" if chosen else "only= does not have it"

@@ -89,6 +89,6 @@ def _shrink_biases_(drawn: list[tuple[WeightLayer, PlanRow]]) -> None:
 
 def _clear_biases_(modules: list[nn.Module]) -> None:
     biases = [module.bias for module in modules if isinstance(module.bias, Tensor) and module.bias.numel()]
-    for bias, kept in zip(biases, constant(biases), strict=True):
-        if not kept:
-            bias.zero_()
+    cleared = [bias for bias, kept in zip(biases, constant(biases), strict=True) if not kept]
+    if cleared:
+        torch._foreach_zero_(cleared)

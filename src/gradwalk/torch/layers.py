@@ -158,14 +158,16 @@ def _weight_layer(
     name: str, module: nn.Module, reading: Reading, given: Activation | None, objection: Exclusion | None
 ) -> WeightLayer:
     signal = reading.signal
-    notes = signal.notes | reading.notes | ({Note.GIVEN} if signal.activation is None and given else set())
+    notes = signal.notes | reading.notes
+    if signal.activation is None and given is not None:
+        notes |= {Note.GIVEN}
     return WeightLayer(
         name or type(module).__name__,
         module,
         signal.activation or given,
         _fan_in(module),
         signal.position + 1,
-        tuple(sorted(notes, key=str)),
+        tuple(sorted(notes, key=str)) if notes else (),
         tuple(sorted(signal.sources)),
         signal.why,
         signal.dropout,
@@ -220,11 +222,12 @@ def _objection(module: nn.Module, name: str, uses: Mapping[int, int]) -> Exclusi
         return Exclusion.PARAMETRISED
     if isinstance(weight, nn.parameter.UninitializedParameter):
         return Exclusion.LAZY
-    checks = {
-        Exclusion.META: weight.is_meta,
-        Exclusion.COMPLEX: weight.is_complex(),
-        Exclusion.SHARED: uses[id(weight)] > 1,
-        Exclusion.FROZEN: not weight.requires_grad,
-        Exclusion.ADAPTER: _ADAPTERS.search(name) is not None,
-    }
-    return next((reason for reason, applies in checks.items() if applies), None)
+    if weight.is_meta:
+        return Exclusion.META
+    if weight.is_complex():
+        return Exclusion.COMPLEX
+    if uses[id(weight)] > 1:
+        return Exclusion.SHARED
+    if not weight.requires_grad:
+        return Exclusion.FROZEN
+    return Exclusion.ADAPTER if _ADAPTERS.search(name) else None

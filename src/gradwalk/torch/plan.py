@@ -23,13 +23,12 @@ from gradwalk.checks import Weights
 from gradwalk.gains import GainEstimate, unsteady_message
 from gradwalk.plans import LeftAlone as Module
 from gradwalk.plans import Plan, PlanRow
-from gradwalk.theory import kind
 from gradwalk.torch.given import Choice, Given, Selection
 from gradwalk.torch.graph import RESETS
 from gradwalk.torch.laws import Law, gate_gain, unbiased
 from gradwalk.torch.layers import Layers, WeightLayer, layers_of
 from gradwalk.torch.padding import log_losses, unknown_losses
-from gradwalk.torch.reach import Reach
+from gradwalk.torch.reach import ChainReach, Reach
 from gradwalk.torch.scales import deviations, on_purpose
 from gradwalk.torch.sections import fine_sections
 from gradwalk.torch.signals import LINEAR, Note
@@ -107,15 +106,17 @@ class Draft:
         return deviations(self.layers.weight_layers)
 
     @cached_property
-    def reach(self) -> Reach:
+    def reach(self) -> Reach | ChainReach:
         """Which layers the laws reach."""
         purposes = on_purpose(self.layers.weight_layers, self.stds)
+        if self.is_chain and ChainReach.fits(self.layers):
+            return ChainReach(self.layers, purposes, self.selection)
         return Reach(self.layers, self.structure, purposes, self.selection)
 
     @cached_property
     def is_chain(self) -> bool:
         """Whether the model is a chain of layers and activations, without norms, sums and the like."""
-        return not any(node.op in RESETS for node in self.structure.nodes)
+        return not any(node.op in RESETS for node in self.layers.trace.nodes)
 
     @cached_property
     def _laws(self) -> dict[str, Law]:
@@ -130,7 +131,7 @@ class Draft:
         """Why layers whose law is known are left alone all the same: their own scale serves."""
         if not self.keep_fine:
             return {}
-        streams = stream_sizes(self.layers, self.structure, self.stds, self._own_gains)
+        streams = self._sizes(self._own_gains)
         ratios = {
             layer.name: math.log(self.stds[layer.name] * math.sqrt(layer.fan_in) / self._gain(layer, streams))
             for layer in self._lawful
@@ -138,10 +139,6 @@ class Draft:
         }
         fine = fine_sections(self.layers.weight_layers, self.reach.continues, ratios, self.is_chain)
         return {name: reason for name, reason in fine.items() if not self.selection.names(name)}
-
-    def _gain(self, layer: WeightLayer, streams: Mapping[int, float]) -> float:
-        share, size, _ = self._share(layer, streams)
-        return self._own_gains[layer.name] * share * size
 
     @cached_property
     def _estimates(self) -> dict[Law, GainEstimate]:
@@ -160,8 +157,10 @@ class Draft:
 
     @cached_property
     def _streams(self) -> Mapping[int, float]:
-        drawn = {name: gain for name, gain in self._own_gains.items() if name not in self._fine}
-        return stream_sizes(self.layers, self.structure, self.stds, drawn)
+        return self._sizes({name: gain for name, gain in self._own_gains.items() if name not in self._fine})
+
+    def _sizes(self, gains: Mapping[str, float]) -> Mapping[int, float]:
+        return {} if self.is_chain else stream_sizes(self.layers, self.structure, self.stds, gains)
 
     @cached_property
     def _own_gains(self) -> dict[str, float]:
@@ -173,6 +172,10 @@ class Draft:
         if gate is not None:
             return gate_gain(gate)
         return self._estimates[self._laws[layer.name]].value * math.exp(-self._losses.get(layer.name, 0.0))
+
+    def _gain(self, layer: WeightLayer, streams: Mapping[int, float]) -> float:
+        share, size, _ = self._share(layer, streams)
+        return self._own_gains[layer.name] * share * size
 
     def _share(self, layer: WeightLayer, streams: Mapping[int, float]) -> tuple[float, float, str]:
         """Return the share of a layer in the sum that it ends in, the size of the stream there, and a note on both."""
@@ -194,41 +197,30 @@ class Draft:
         return size if 1e-4 < size < 1e4 else 1.0
 
     def _row(self, layer: WeightLayer) -> PlanRow:
-        reason = self.reach.reasons[layer.name]
+        reason, name = self.reach.reasons[layer.name], layer.name
         shape = tuple(weight_of(layer.module).shape) if layer.fan_in else ()
-        row = PlanRow(
-            layer.name, shape, self.reach.role(layer), self._read(layer), self.stds[layer.name], None, None, None, False
-        )
+        gate = None if layer.activation else self.reach.gate(layer)
+        read = layer.activation.name if layer.activation else "?" if gate is None else f"gated {gate.name}"
+        role, std = self.reach.role(layer), self.stds[name]
         if reason:
-            return row._replace(reason=reason)
-        share, _, note = self._share(layer, self._streams)
-        gain = self._gain(layer, self._streams)
+            return PlanRow(name, shape, role, read, std, None, None, None, False, reason)
+        share, size, note = self._share(layer, self._streams)
+        gain = self._own_gains[name] * share * size
+        uncounted = name in self._unpadded or any(each in _UNCOUNTED for each in layer.notes)
+        drift = None if uncounted else layer.log_factor + math.log(share)
+        exact = drift == 0 and not layer.notes and name not in self._losses and self._is_exact(layer)
+        fine, proposed = self._fine.get(name, ""), gain / math.sqrt(layer.fan_in)
+        return PlanRow(name, shape, role, read, std, proposed, gain, drift, exact, fine, self._notes(layer, note))
+
+    def _notes(self, layer: WeightLayer, share: str) -> tuple[str, ...]:
         notes = [str(each) for each in layer.notes if each in _UNCOUNTED or each is Note.GIVEN]
-        notes += [note] * bool(note) + ["padding: not counted without example="] * (layer.name in self._unpadded)
-        return row._replace(
-            proposed=gain / math.sqrt(layer.fan_in),
-            gain=gain,
-            drift=self._drift(layer, share),
-            exact=self._is_exact(layer, share),
-            reason=self._fine.get(layer.name, ""),
-            notes=tuple(notes),
-        )
+        unpadded = layer.name in self._unpadded
+        return (*notes, *([share] if share else []), *(["padding: not counted without example="] if unpadded else []))
 
-    def _read(self, layer: WeightLayer) -> str:
-        """Return what a layer reads, in a word."""
-        gate = self.reach.gate(layer) if layer.name in self.reach.places else None
-        return layer.activation.name if layer.activation else "?" if gate is None else f"gated {gate.name}"
-
-    def _drift(self, layer: WeightLayer, share: float) -> float | None:
-        uncounted = any(note in _UNCOUNTED for note in layer.notes) or layer.name in self._unpadded
-        return None if uncounted else layer.log_factor + math.log(share)
-
-    def _is_exact(self, layer: WeightLayer, share: float) -> bool:
-        widens = (
-            self.weights == "orthogonal" and len(weight_of(layer.module)) > layer.fan_in
-        )  # the gain is that of a square matrix
-        plain = not layer.notes and share == 1 and layer.name not in self._losses
-        return plain and kind(self._laws[layer.name].activation) == "neutral" and not widens
+    def _is_exact(self, layer: WeightLayer) -> bool:
+        """Return whether the law holds exactly; the gain of orthogonal weights is that of a square matrix."""
+        widens = self.weights == "orthogonal" and len(weight_of(layer.module)) > layer.fan_in
+        return self._estimates[self._laws[layer.name]].kind == "neutral" and not widens
 
     def _remarks(self) -> tuple[str, ...]:
         remarks = [self.unsteady, self._residual()]

@@ -19,6 +19,43 @@ _READS = {
 }
 
 
+class ChainReach:
+    """What `Reach` has of a plain chain in which nothing speaks against any layer; quick, since many models are one."""
+
+    def __init__(self, layers: Layers, purposes: Mapping[str, str], selection: Selection) -> None:
+        self.sums: dict[str, Sum] = {}
+        self.last, self.depth = layers.weight_layers[-1], layers.depth
+        self.reasons = {
+            layer.name: selection.reason_against(layer.name, layer.module)
+            or ("" if selection.names(layer.name) else purposes.get(layer.name, ""))
+            for layer in layers.weight_layers
+        }
+
+    @staticmethod
+    def fits(layers: Layers) -> bool:
+        """Return whether a model without resets is such a chain."""
+        return all(layer.activation and not layer.objection and not layer.outside for layer in layers.weight_layers)
+
+    def role(self, layer: WeightLayer) -> LayerRole:
+        """Return the role of a layer."""
+        return LayerRole.HEAD if layer is self.last and self.depth > 1 else LayerRole.CHAIN
+
+    def steps(self, layer: WeightLayer) -> int:
+        """Return the number of steps of the walk."""
+        return max(self.depth - 1, 1)
+
+    def gate(self, layer: WeightLayer) -> None:
+        """Return None: no product is read."""
+
+    def continues(self, layer: WeightLayer) -> bool:
+        """Return True: nothing is between the layers."""
+        return True
+
+    def begins_with_norm(self, each: Sum) -> bool:
+        """Return False: there is no norm."""
+        return False
+
+
 class Reach:
     """The roles of a model's weight layers, and why each of them is left alone, "" for those that are drawn."""
 
@@ -88,7 +125,8 @@ class Reach:
 
     def gate(self, layer: WeightLayer) -> Activation | None:
         """Return the activation of the gated product that a layer reads, if it reads one of known law."""
-        return self.structure.gate(self.structure.read_by(self.places[layer.name]))
+        place = self.places.get(layer.name)
+        return None if place is None else self.structure.gate(self.structure.read_by(place))
 
     def _obstacle(self, place: int, reasons: Mapping[str, str]) -> str:
         """Return why the law ends above a node, if it does before a norm, a residual sum or the output."""

@@ -1,26 +1,37 @@
 """The scale of a model's weights as they are: which layers are zero, and which are scaled on purpose."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 import torch
 from torch import Tensor
 
 from gradwalk.torch.layers import UNDRAWABLE, WeightLayer
+from gradwalk.torch.weight_layers import weight_of
 
 _ORDINARY = (0.3, 2.5)  # gains of the usual initialisers: torch's default has 0.58, Xavier 1, He 1.41
+_SAMPLED = 2048
+_STACKED = 1_000_000  # numbers copied at a time to take many norms in one call
 _APART = 4.0  # how far a layer is from the others, in both scale and gain, that is scaled on purpose
 
 
 def deviations(layers: Sequence[WeightLayer]) -> dict[str, float]:
-    """Return the root mean square of each layer's weights, NaN where it has no values."""
-    stds = dict.fromkeys((layer.name for layer in layers), math.nan)
+    """Return the root mean square of each layer's weights, from 2,048 of them at most, NaN where it has no values."""
+    stds = dict.fromkeys([layer.name for layer in layers], math.nan)
     held = [layer for layer in layers if layer.objection not in UNDRAWABLE]
-    weights = [layer.module._parameters["weight"] for layer in held]
-    for layer, norm in zip(held, _norms([w.detach() for w in weights if w is not None], 2), strict=True):
-        stds[layer.name] = norm / math.sqrt(max(layer.module.weight.numel(), 1))  # type: ignore[operator]
+    samples = [_sample(weight_of(layer.module)) for layer in held]
+    for layer, sample, norm in zip(held, samples, _norms(samples, 2), strict=True):
+        stds[layer.name] = norm / math.sqrt(max(len(sample), 1))
+        if norm == 0 and bool(weight_of(layer.module).any()):
+            stds[layer.name] = float(weight_of(layer.module).double().square().mean().sqrt())
     return stds
+
+
+def _sample(weight: Tensor) -> Tensor:
+    """Return entries of a weight at even distances."""
+    flat = weight.reshape(-1)
+    return flat if len(flat) <= _SAMPLED else flat[:: -(-len(flat) // _SAMPLED)]
 
 
 def on_purpose(layers: Sequence[WeightLayer], stds: Mapping[str, float]) -> dict[str, str]:
@@ -48,13 +59,22 @@ def constant(biases: Sequence[Tensor]) -> list[bool]:
 
 
 def _norms(tensors: Sequence[Tensor], order: float) -> list[float]:
-    """Return the norms of many tensors with few calls."""
-    by_kind: dict[tuple[torch.dtype, torch.device], list[int]] = {}
+    """Return the norms of many tensors with few calls: small ones of the same shape are stacked."""
+    alike: dict[tuple[torch.Size, torch.dtype, torch.device], list[int]] = {}
     for place, tensor in enumerate(tensors):
-        by_kind.setdefault((tensor.dtype, tensor.device), []).append(place)
+        alike.setdefault((tensor.shape, tensor.dtype, tensor.device), []).append(place)
     norms = [0.0] * len(tensors)
-    for places in by_kind.values():
-        group = torch._foreach_norm([tensors[place] for place in places], order)
-        for place, norm in zip(places, torch.stack(list(group)).double().tolist(), strict=True):
-            norms[place] = norm
+    for places in alike.values():
+        for some in batched(places, max(1, _STACKED // max(tensors[places[0]].numel(), 1))):
+            stack = torch.stack([tensors[place] for place in some]).flatten(1)
+            exact = torch.float32 if stack.dtype in (torch.float16, torch.bfloat16) else stack.dtype
+            found = torch.linalg.vector_norm(stack, order, dim=1, dtype=exact).tolist()
+            for place, norm in zip(some, found, strict=True):
+                norms[place] = norm
     return norms
+
+
+def batched(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    """Yield the items in pieces of at most this size."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

@@ -60,16 +60,13 @@ class Signal(NamedTuple):
         """Return the signal where the activation is not known any more."""
         return self._replace(activation=None, why=why, channels=0)
 
-    def activated(self, activation: Activation) -> "Signal":
-        """Return the signal after an activation; after two in a row, nothing is known."""
-        if activation.name == "linear":
-            return self
+    def activated(self, activation: Activation, node: int) -> "Signal":
+        """Return the signal after an activation, the node; after two in a row, nothing is known."""
         before = self.activation
         if before is None or before.name != "linear":
-            return self.unknown(self.why or f"it reads {activation} of {before}")
-        if self.dropout:
-            return self._replace(activation=activation, why="", dropout=0.0).noted(Note.DROPOUT)
-        return self._replace(activation=activation, why="")
+            return self.unknown(self.why or f"it reads {activation} of {before}")._replace(node=node)
+        notes = self.notes | {Note.DROPOUT} if self.dropout else self.notes
+        return Signal(activation, self.position, notes, self.sources, "", self.channels, node, 0.0, self.log_factor)
 
     def dropped(self, rate: float) -> "Signal":
         """Return the signal after dropout of single units."""

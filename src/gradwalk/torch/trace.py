@@ -170,8 +170,7 @@ class Trace:
     def _activated(self, signal: Signal, activation: Activation) -> Signal:
         if activation.name == "linear":
             return signal
-        node = self._add(Op.ACTIVATION, [signal], activation=activation)
-        return signal.activated(activation)._replace(node=node)
+        return signal.activated(activation, self._add(Op.ACTIVATION, [signal], activation=activation))
 
     def _normed(self, signal: Signal, name: str, activation: Activation | None) -> Signal:
         """Return the signal after a norm, and after the activation that some norms have built in."""
@@ -240,7 +239,7 @@ class Trace:
         amount: float | None = None,
     ) -> int:
         """Append a node and return its place."""
-        self.nodes.append(Node(op, tuple(signal.node for signal in reads), name, activation, amount))
+        self.nodes.append(Node(op, tuple([signal.node for signal in reads]), name, activation, amount))
         return len(self.nodes) - 1
 
 
