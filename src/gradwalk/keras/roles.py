@@ -35,6 +35,7 @@ _WHY = {
     "a recurrent layer is outside the theory": _kinds("RNN", "Bidirectional", "ConvLSTM#"),
     "a lookup table, not a weight layer of the walk": _kinds("Embedding"),
     "a transposed convolution: its fan-in depends on the strides": _kinds("Conv#Transpose"),
+    "two kernels in one layer: their product has no known law": _kinds("SeparableConv#"),
     "a norm: its parameters stay as they are": _NORMS,
 }
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import keras
+import numpy as np
 from keras import layers
 
 from gradwalk.chains import Dataflow, Node, Op, WeightLayer
@@ -98,7 +99,7 @@ class Trace:
             type(layer),
             shape,
             axes_of(layer, len(shape)).fan_in(shape),
-            float(keras.ops.sqrt(keras.ops.mean(keras.ops.square(keras.ops.cast(kernel, "float32"))))),
+            float(np.sqrt(np.mean(np.square(keras.ops.convert_to_numpy(kernel), dtype=np.float64)))),
             objection=self._objection(name, layer, frozen),
             fixed=frozen or bool(getattr(layer, "lora_enabled", False)),
             note="padding: not counted" * padded,
