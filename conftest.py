@@ -1,4 +1,4 @@
-"""Settings that must precede the import of NumPy and Keras, and fixtures for all tests."""
+"""Settings that must precede the import of NumPy, JAX and Keras, and fixtures for all tests."""
 
 import os
 import shutil
@@ -12,6 +12,7 @@ from hypothesis import settings
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads slow down many small products
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # compiling takes longer than running
 
 settings.register_profile("gradwalk", deadline=None)  # a slow machine must not fail a test
 settings.load_profile("gradwalk")
