@@ -60,7 +60,8 @@ def test_gradients_of_gaussian_nets_of_200_layers_do_an_unbiased_walk(name):
 
 @pytest.mark.parametrize("name", MODULES)
 def test_gradients_of_orthogonal_nets_of_200_layers_do_an_unbiased_walk(name):
-    assert_unbiased(final_log_norms(deep(MODULES[name], NARROW), weights="orthogonal"))
+    seeds = SEEDS if name in ("relu", "leaky_relu") else SEEDS // 2  # the others spread a third as much
+    assert_unbiased(final_log_norms(deep(MODULES[name], NARROW), seeds, weights="orthogonal"))
 
 
 def test_the_measure_sees_a_gain_that_is_two_percent_off():
