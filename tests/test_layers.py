@@ -1,4 +1,4 @@
-"""Imports run one way, and `import gradwalk` loads no framework."""
+"""Imports run one way, and `import gradwalk` loads no framework and nothing slow that it may not need."""
 
 import ast
 import subprocess
@@ -71,7 +71,7 @@ def test_the_scan_sees_what_it_must_see():
     assert imported_parts("from gradwalk import simulation, checks") == {"simulation", "checks"}
 
 
-HEAVY = {"torch", "jax", "keras", "tensorflow", "matplotlib", "typer", "rich"}
+HEAVY = {"torch", "jax", "keras", "tensorflow", "matplotlib", "typer", "rich", "scipy.optimize"}
 
 
 def loaded(statement):

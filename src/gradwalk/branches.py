@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from scipy import optimize
+import scipy
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation
@@ -97,7 +97,7 @@ def _solve(
         return sample(log_scale, max(walks // 5, 8)).mean - goal
 
     low, high = _bracket(excess, 0.5 * math.log(2 * goal / blocks))
-    root = float(optimize.brentq(excess, low, high, xtol=1e-2))
+    root = float(scipy.optimize.brentq(excess, low, high, xtol=1e-2))
     slope = (excess(root + 0.05) - excess(root - 0.05)) / 0.1
     at_root = sample(root, walks)
     value = math.exp(root - (at_root.mean - goal) / slope)

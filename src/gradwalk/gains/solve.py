@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation
@@ -154,7 +154,7 @@ def _solve(network: Block, layers: tuple[int, ...], weights: Weights, count: int
         return _controlled_mean(sample(log_gain, max(count // 5, 8)))[0]
 
     low, high = _bracket(rough, float(np.mean([_limit(layer) for layer in parts])), network)
-    root = float(optimize.brentq(rough, low, high, xtol=0.02 / depth))
+    root = float(scipy.optimize.brentq(rough, low, high, xtol=0.02 / depth))
     slope = (rough(root + 0.2 / depth) - rough(root - 0.2 / depth)) * depth / 0.4
     walks = sample(root, count)
     mean, error = _controlled_mean(walks)

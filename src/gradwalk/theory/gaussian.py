@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from gradwalk.activations import Activation, Array, Indices
 
@@ -73,4 +73,4 @@ def _zeros(activation: Activation, a: Array) -> list[float]:
 
     low, high = a[:-1] + 1e-9 * np.diff(a), a[1:] - 1e-9 * np.diff(a)
     turns = np.asarray(activation.derivative(low)) * np.asarray(activation.derivative(high)) < 0
-    return [float(optimize.brentq(slope, low[k], high[k], xtol=1e-15)) for k in np.flatnonzero(turns)]
+    return [float(scipy.optimize.brentq(slope, low[k], high[k], xtol=1e-15)) for k in np.flatnonzero(turns)]

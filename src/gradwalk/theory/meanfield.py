@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation
@@ -83,7 +83,7 @@ def fixed_point(activation: str | Activation, gain: float) -> float:
     turns = np.flatnonzero(signs[:-1] * signs[1:] <= 0)
     if len(turns) == 0:
         raise ValueError(f"fixed_point: {f} has no fixed point between 1e-6 and 1e6 at gain={g:g}; choose another gain")
-    return float(np.exp(optimize.brentq(excess, grid[turns[0]], grid[turns[0] + 1], xtol=1e-13)))
+    return float(np.exp(scipy.optimize.brentq(excess, grid[turns[0]], grid[turns[0] + 1], xtol=1e-13)))
 
 
 def kind(activation: str | Activation) -> Kind:
