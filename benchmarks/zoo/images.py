@@ -16,7 +16,7 @@ AUTOENCODER = "auto-encoder, U-Net"
 DIFFUSION = "diffusion"
 
 
-@case(PLAIN, "torchvision", Images(32, noise=1.0, batch=8))
+@case(PLAIN, "torchvision", Images(64, noise=1.0, batch=6))
 def squeezenet() -> nn.Module:
     from torchvision.models import SqueezeNet
 
@@ -234,11 +234,11 @@ def smp_unet() -> nn.Module:
 
 @case(AUTOENCODER, "diffusers", Denoising(16))
 def autoencoder_tiny() -> nn.Module:
-    """TAESD's auto-encoder: residual blocks without norms."""
+    """TAESD's encoder and decoder, residual blocks without norms, and without the rounding between them."""
     from diffusers import AutoencoderTiny
 
     channels, blocks = (32, 32), (1, 2)
-    return AutoencoderTiny(
+    model = AutoencoderTiny(
         1,
         1,
         encoder_block_out_channels=channels,
@@ -246,6 +246,7 @@ def autoencoder_tiny() -> nn.Module:
         num_encoder_blocks=blocks,
         num_decoder_blocks=blocks[::-1],
     )
+    return nn.Sequential(model.encoder, model.decoder)
 
 
 @case(AUTOENCODER, "neuraloperator", Denoising(16))

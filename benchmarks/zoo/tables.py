@@ -48,11 +48,11 @@ def ft_transformer() -> nn.Module:
     )
 
 
-@case(TABULAR, "pytorch-tabnet", Table())
+@case(TABULAR, "pytorch-tabnet", Table(batch=128))
 def tabnet() -> nn.Module:
     from pytorch_tabnet.tab_network import TabNet
 
-    return TabNet(16, 1, group_attention_matrix=torch.eye(16))
+    return TabNet(16, 1, n_d=16, n_a=16, n_steps=2, group_attention_matrix=torch.eye(16))
 
 
 @case(TABULAR, "tabm", Table(trailing=1))
