@@ -1,6 +1,7 @@
 """gradwalk.keras.plan and init: chains are drawn by their law, and what has none is left alone."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,12 +21,24 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't
 WIDTH, DEPTH, SEEDS = 32, 8, 16
 
 
+class Noise(keras.initializers.Initializer):
+    """Glorot's normal weights from NumPy: JAX would compile them for each shape."""
+
+    def __call__(self, shape, dtype=None):
+        fans = math.prod(shape[:-1]) + math.prod(shape[:-2]) * shape[-1]
+        return np.random.default_rng(0).normal(0, math.sqrt(2 / fans), shape).astype(np.float32)
+
+
+Dense = partial(layers.Dense, kernel_initializer=Noise())
+Conv2D = partial(layers.Conv2D, kernel_initializer=Noise())
+
+
 def chain(activation="relu", dropout=0.0, width=WIDTH, depth=DEPTH):
     """Return a chain of depth + 1 layers."""
-    parts = [keras.Input((width,)), layers.Dense(width, activation, name="first")]
+    parts = [keras.Input((width,)), Dense(width, activation, name="first")]
     for _ in range(depth - 1):
-        parts += [layers.Dropout(dropout)] * bool(dropout) + [layers.Dense(width, activation)]
-    return keras.Sequential([*parts, *[layers.Dropout(dropout)] * bool(dropout), layers.Dense(width, name="last")])
+        parts += [layers.Dropout(dropout)] * bool(dropout) + [Dense(width, activation)]
+    return keras.Sequential([*parts, *[layers.Dropout(dropout)] * bool(dropout), Dense(width, name="last")])
 
 
 def final_log_norm(model, seed, training=False):
@@ -96,10 +109,10 @@ def test_a_plan_changes_nothing_and_a_seed_repeats_the_weights():
 
 def test_a_layer_behind_a_norm_has_the_gain_of_one_step_and_one_before_it_is_left_alone():
     x = keras.Input((6, 6, 4))
-    y = layers.Conv2D(8, 3, use_bias=False, name="before")(x)
+    y = Conv2D(8, 3, use_bias=False, name="before")(x)
     y = layers.ReLU()(layers.BatchNormalization()(y))
-    y = layers.Conv2D(8, 3, padding="same", name="behind")(y)
-    y = layers.Dense(3, "softmax", name="head")(layers.GlobalAveragePooling2D()(keras.ops.tanh(y)))
+    y = Conv2D(8, 3, padding="same", name="behind")(y)
+    y = Dense(3, "softmax", name="head")(layers.GlobalAveragePooling2D()(keras.ops.tanh(y)))
     rows = plan(keras.Model(x, y))
     assert rows.row("before").reason == "a norm follows, so that its scale does not change the signal"
     behind = rows.row("behind")
@@ -113,10 +126,10 @@ def test_a_layer_behind_a_norm_has_the_gain_of_one_step_and_one_before_it_is_lef
 
 def test_sums_attention_and_what_is_below_them_are_left_alone():
     x = keras.Input((5, 16))
-    h = layers.Dense(16, "relu", name="stem")(x)
-    a = layers.MultiHeadAttention(2, 8, name="attention")(h, h)
-    y = layers.Dense(16, name="into_sum")(layers.Dense(32, "gelu", name="up")(layers.LayerNormalization()(a)))
-    y = layers.Dense(4, name="head")(layers.LayerNormalization()(y + h))
+    h = Dense(16, "relu", name="stem")(x)
+    a = layers.MultiHeadAttention(2, 8, kernel_initializer=Noise(), name="attention")(h, h)
+    y = Dense(16, name="into_sum")(Dense(32, "gelu", name="up")(layers.LayerNormalization()(a)))
+    y = Dense(4, name="head")(layers.LayerNormalization()(y + h))
     rows = plan(keras.Model(x, y))
     assert rows.row("stem").reason.startswith("its output goes into")
     assert "goes into add" in rows.row("into_sum").reason
@@ -126,13 +139,13 @@ def test_sums_attention_and_what_is_below_them_are_left_alone():
 
 
 def test_frozen_zero_small_and_shared_layers_are_left_alone_unless_named():
-    shared = layers.Dense(WIDTH, "relu", name="shared")
+    shared = Dense(WIDTH, "relu", name="shared")
     x = keras.Input((WIDTH,))
-    y = layers.Dense(WIDTH, name="frozen", trainable=False)(x)
-    y = shared(shared(layers.Dense(WIDTH, "relu", name="plain")(y)))
+    y = Dense(WIDTH, name="frozen", trainable=False)(x)
+    y = shared(shared(Dense(WIDTH, "relu", name="plain")(y)))
     y = layers.Dense(WIDTH, "relu", kernel_initializer="zeros", name="zero")(y)
     y = layers.Dense(WIDTH, "relu", kernel_initializer=RandomWalk(gain=0.02, seed=0), name="small")(y)
-    model = keras.Model(x, layers.Dense(2, name="head")(y))
+    model = keras.Model(x, Dense(2, name="head")(y))
     reasons = {row.name: row.reason for row in plan(model).rows}
     assert (reasons["frozen"], reasons["shared"], reasons["zero"]) == (
         "frozen",
@@ -146,10 +159,8 @@ def test_frozen_zero_small_and_shared_layers_are_left_alone_unless_named():
 
 
 def test_layers_are_chosen_by_name_pattern_and_type():
-    model = keras.Sequential([keras.Input((6, 6, 2)), layers.Conv2D(4, 3, name="conv"), layers.Flatten()])
-    model = keras.Sequential(
-        [model.layers[0], layers.Flatten(), layers.Dense(8, name="one"), layers.Dense(2, name="two")]
-    )
+    model = keras.Sequential([keras.Input((6, 6, 2)), Conv2D(4, 3, name="conv"), layers.Flatten()])
+    model = keras.Sequential([model.layers[0], layers.Flatten(), Dense(8, name="one"), Dense(2, name="two")])
     model.build((None, 6, 6, 2))
     assert [row.name for row in plan(model, only=layers.Dense).drawn] == ["one", "two"]
     assert [row.name for row in plan(model, skip="o*").drawn] == ["conv", "two"]
@@ -158,9 +169,9 @@ def test_layers_are_chosen_by_name_pattern_and_type():
 
 
 def test_models_inside_models_are_read_and_activations_given_by_name():
-    inner = keras.Sequential([keras.Input((8,)), layers.Dense(8, "tanh", name="d")], name="inner")
+    inner = keras.Sequential([keras.Input((8,)), Dense(8, "tanh", name="d")], name="inner")
     outer = keras.Sequential(
-        [keras.Input((8,)), layers.Dense(8, "relu"), inner, layers.Lambda(lambda x: x), layers.Dense(2, name="out")]
+        [keras.Input((8,)), Dense(8, "relu"), inner, layers.Lambda(lambda x: x), Dense(2, name="out")]
     )
     rows = plan(outer, activation={"o*": "tanh"})
     assert rows.row("inner/d").activation == "relu"
@@ -172,7 +183,7 @@ def test_the_calls_of_a_subclassed_model_are_not_guessed():
     class Own(keras.Model):
         def __init__(self):
             super().__init__(name="own")
-            self.inside = layers.Dense(4, name="inside")
+            self.inside = Dense(4, name="inside")
 
         def call(self, x):
             return self.inside(x)
@@ -190,8 +201,8 @@ def test_biases_become_zero_unless_they_were_set_on_purpose():
     model = keras.Sequential(
         [
             keras.Input((4,)),
-            layers.Dense(4, bias_initializer="random_normal"),
-            layers.Dense(4, bias_initializer=keras.initializers.Constant(0.5)),
+            Dense(4, bias_initializer="random_normal"),
+            Dense(4, bias_initializer=keras.initializers.Constant(0.5)),
         ]
     )
     init(model, seed=0)
@@ -225,8 +236,8 @@ def test_depthwise_and_grouped_kernels_hold_orthogonal_matrices_per_channel_and_
     model = keras.Sequential(
         [
             keras.Input((5, 5, 4)),
-            layers.DepthwiseConv2D(3, depth_multiplier=2, name="depthwise"),
-            layers.Conv2D(6, 3, groups=2, name="grouped"),
+            layers.DepthwiseConv2D(3, depth_multiplier=2, depthwise_initializer=Noise(), name="depthwise"),
+            Conv2D(6, 3, groups=2, name="grouped"),
         ]
     )
     rows = init(model, weights="orthogonal", seed=0)
