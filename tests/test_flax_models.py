@@ -144,24 +144,24 @@ def test_frozen_zero_shared_and_repeated_layers_of_flax_are_left_alone():
 
 def test_convolutions_of_flax_have_their_fan_in_and_attention_is_left_alone():
     def wire(model, x):
-        x = model.grouped(x).reshape(1, -1, 4)
+        x = model.grouped(x).reshape(1, -1, 8)
         return model.head(nnx.softmax(model.attention(x)))
 
     rngs = nnx.Rngs(0)
     model = Model(
         wire,
-        grouped=nnx.Conv(4, 4, (3, 3), feature_group_count=2, padding="VALID", rngs=rngs),
-        attention=nnx.MultiHeadAttention(2, 4, decode=False, dropout_rate=0.1, rngs=rngs),
-        head=nnx.LinearGeneral(4, (2, 3), rngs=rngs),
+        grouped=nnx.Conv(4, 8, (1, 1), feature_group_count=2, rngs=rngs),
+        attention=nnx.MultiHeadAttention(2, 8, decode=False, dropout_rate=0.1, rngs=rngs),
+        head=nnx.LinearGeneral(8, (2, 3), rngs=rngs),
     )
     image = jnp.ones((1, 4, 4, 4))
     rows = plan(model, image)
     assert rows.row("grouped").reason == "its output goes into attention (MultiHeadAttention)"
     assert [left.why for left in rows.left_alone] == ["attention is outside the theory"]
     drawn = init(model, image, "linear", only=["grouped", "head"], weights="orthogonal", seed=1)
-    assert [row.gain for row in drawn.rows] == [gw.gain("linear", n, weights="orthogonal") for n in (18, 4)]
-    group = np.array(model.grouped.kernel[...])[..., 2:].reshape(18, 2)
-    np.testing.assert_allclose(group.T @ group, np.eye(2), atol=1e-5)
+    assert [row.gain for row in drawn.rows] == [gw.gain("linear", n, weights="orthogonal") for n in (2, 8)]
+    group = np.array(model.grouped.kernel[...])[0, 0, :, 4:]
+    np.testing.assert_allclose(group @ group.T, 2 * np.eye(2), atol=1e-5)
 
 
 def test_linen_variables_are_replaced_and_the_rest_is_kept():
