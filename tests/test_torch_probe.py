@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 from helpers.torch_models import generator, scaled_mlp  # noqa: E402
 from torch import nn  # noqa: E402
 
-from gradwalk.torch.prediction import inputs_read, weights_kind  # noqa: E402
+from gradwalk.torch.draws import weights_kind  # noqa: E402
 from gradwalk.torch.probe import probe  # noqa: E402
 
 
@@ -72,14 +72,6 @@ def test_orthogonal_weights_are_distinguished_from_gaussian_ones():
     assert weights_kind(3.0 * rows) == "orthogonal"
     assert weights_kind(draw) == "gaussian"
     assert weights_kind(rows.T) == "gaussian"
-
-
-def test_a_padded_convolution_reads_less_at_its_border():
-    conv = nn.Conv2d(3, 5, 3, padding=1)
-    everywhere, corner = torch.ones(1, 5, 4, 4), torch.zeros(1, 5, 4, 4)
-    corner[..., 0, 0] = 1
-    assert inputs_read(conv, torch.Size([1, 3, 4, 4]), corner) == pytest.approx(3 * 4)
-    assert inputs_read(conv, torch.Size([1, 3, 4, 4]), everywhere) == pytest.approx(3 * (4 * 9 + 8 * 6 + 4 * 4) / 16)
 
 
 def test_the_walk_through_a_convnet_is_predicted():
@@ -203,7 +195,7 @@ def test_kaiming_is_called_vanishing_whatever_the_luck_of_the_net(seed):
     model, (x, loss_fn) = named_net(kaiming, nn.ReLU, seed=1000 * seed), batch(2, width=100, dtype=torch.float64)
     walk = probe(model, x, loss_fn)
     assert walk.bias == pytest.approx(-2.64, abs=0.2)
-    assert walk.status == "vanishing" or walk.log_norm[0] > walk.allowed
+    assert walk.status == "vanishing" or walk.log_norm[0] > walk.bounds[1]
 
 
 def test_random_walk_weights_are_called_healthy():
@@ -375,16 +367,20 @@ def test_what_cannot_be_predicted_is_reported():
     class Odd(nn.Module):
         def __init__(self):
             super().__init__()
-            self.one, self.two = nn.Linear(50, 50), nn.Linear(50, 50)
+            self.one, self.two, self.three = (nn.Linear(50, 50) for _ in range(3))
 
         def forward(self, x):
-            return self.two(torch.sinc(self.one(x)))
+            return self.three(torch.tanh(self.two(torch.sinc(self.one(x)))))
 
-    walk = probe(Odd(), *batch(8))
+    model = Odd()
+    assert np.isfinite(probe(model, *batch(8)).predicted).all()
+    nn.utils.parametrizations.weight_norm(model.two)
+    walk = probe(model, *batch(8))
     assert np.isnan(walk.predicted[0])
+    assert np.isfinite(walk.predicted[1:]).all()
     assert np.isfinite(walk.log_norm).all()
+    assert "two: parametrised" in str(walk)
     assert "nothing is predicted" in str(walk)
-    assert np.isfinite(probe(Odd(), *batch(8), activation="tanh").predicted).all()
 
 
 def test_a_layer_that_runs_twice_is_two_steps_of_the_walk():

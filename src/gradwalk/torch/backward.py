@@ -3,10 +3,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.graph import GradientEdge
 
 from gradwalk.activations import Array
 
@@ -17,34 +19,34 @@ class Gradients:
 
     places: their indices among all outputs. deltas: the gradients, each smaller than the true one by the factor
     exp(shift). lost: the index below which a plain backward pass has no normal floating-point numbers, -1 if there is
-    none.
+    none. others: the gradients at other tensors, None where the loss does not depend on one.
     """
 
     places: list[int]
     deltas: list[Tensor]
     shifts: Array
     lost: int
-
-    def log_norms(self) -> Array:
-        """Return ln(|delta_d| / |delta_D|), one row per example with a gradient at the last output."""
-        with np.errstate(divide="ignore"):
-            norms = np.stack([_norms(delta) for delta in self.deltas], axis=1)
-            logs = np.log(norms[norms[:, -1] > 0]) + self.shifts
-        return np.asarray(logs - logs[:, -1:])
+    others: list[Tensor | None]
 
 
-def walk_back(loss: Tensor, outputs: Sequence[Tensor], where: str, names: Sequence[str]) -> Gradients:
-    """Return the gradients of the loss at all outputs on its way; they are continued past floating point."""
-    plain = torch.autograd.grad(loss, list(outputs), allow_unused=True, retain_graph=True)
-    places = [place for place, delta in enumerate(plain) if delta is not None]
-    if not places:
+def walk_back(
+    loss: Tensor, outputs: Sequence[Tensor], where: str, names: Sequence[str], others: Sequence[Tensor | GradientEdge]
+) -> Gradients:
+    """Return the gradients of the loss at all outputs on its way; they are continued past floating point.
+
+    The gradients at the others come from the same backward pass and are not continued.
+    """
+    targets: list[Any] = [*outputs, *others]
+    plain = torch.autograd.grad(loss, targets, allow_unused=True, retain_graph=True)
+    places = [place for place, delta in enumerate(plain[: len(outputs)]) if delta is not None]
+    if not places and all(each is None for each in plain):
         raise ValueError(f"{where}: the loss has no gradient at any weight layer")
-    deltas = [delta for delta in plain if delta is not None]
-    if float(deltas[-1].detach().abs().max()) == 0:
+    deltas = [plain[place] for place in places]
+    if places and not any(bool(torch.count_nonzero(delta)) for delta in reversed(deltas)):
         raise ValueError(f"{where}: the gradient of the loss is zero at the output layer {names[places[-1]]!r}")
     lowest = _lowest_held(deltas)
     shifts = _continued([outputs[place] for place in places], deltas, lowest)
-    return Gradients(places, deltas, shifts, lowest - 1)
+    return Gradients(places, deltas, shifts, lowest - 1, list(plain[len(outputs) :]))
 
 
 def _continued(outputs: list[Tensor], deltas: list[Tensor], lowest: int) -> Array:
@@ -53,6 +55,8 @@ def _continued(outputs: list[Tensor], deltas: list[Tensor], lowest: int) -> Arra
     Each round restarts the backward pass from a rescaled gradient and reaches some layers further down.
     """
     shifts = np.zeros(len(deltas))
+    if lowest == 0:
+        return shifts
     held = [_is_held(delta) for delta in deltas]
     while 0 < lowest < len(deltas):
         restarted = _restarted(outputs, deltas, shifts, lowest)
@@ -78,10 +82,12 @@ def _restarted(
     both ways and shows whether that is so; if it is not, the result is None.
     """
     start = min(lowest + 1, len(outputs) - 1)
-    size = float(torch.linalg.vector_norm(deltas[start].double()))
-    seed = (deltas[start].double() / size).to(deltas[start].dtype)
+    size = float(torch.linalg.vector_norm(doubled(deltas[start])))
+    seed = (deltas[start] / size) if deltas[start].is_complex() else (deltas[start].double() / size)
     lower = outputs[:start]
-    gradients = torch.autograd.grad(outputs[start], lower, seed, retain_graph=True, allow_unused=True)
+    gradients = torch.autograd.grad(
+        outputs[start], lower, seed.to(deltas[start].dtype), retain_graph=True, allow_unused=True
+    )
     below = [
         torch.zeros_like(output) if delta is None else delta for delta, output in zip(gradients, lower, strict=True)
     ]
@@ -92,7 +98,7 @@ def _restarted(
 
 
 def _agree(one: Tensor, log_one: float, other: Tensor, log_other: float) -> bool:
-    sizes = [float(_norms(delta).max()) for delta in (one, other)]
+    sizes = [float(torch.linalg.vector_norm(doubled(delta))) for delta in (one, other)]
     return min(sizes) > 0 and abs(math.log(sizes[0] / sizes[1]) + log_one - log_other) < 0.05
 
 
@@ -102,16 +108,17 @@ def _lowest_held(deltas: list[Tensor]) -> int:
 
 
 def _is_held(delta: Tensor) -> bool:
-    largest = float(_norms(delta).max()) / math.sqrt(max(delta[:1].numel(), 1))
-    return 10 * torch.finfo(delta.dtype).tiny < largest < math.inf
+    largest = float(example_norms(delta, len(delta) if delta.dim() else 1).max())
+    return 10 * torch.finfo(delta.dtype).tiny < largest / math.sqrt(max(delta[:1].numel(), 1)) < math.inf
 
 
-def _norms(delta: Tensor) -> Array:
-    return np.asarray(example_norms(delta).cpu().numpy())
+def doubled(tensor: Tensor) -> Tensor:
+    """Return a tensor in double precision without its graph; of complex numbers the real and the imaginary parts."""
+    tensor = tensor.detach()
+    return (torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor).double()
 
 
-def example_norms(delta: Tensor) -> Tensor:
+def example_norms(delta: Tensor, examples: int) -> Tensor:
     """Return the norm of each example's gradient in double precision, so that squares of small numbers survive."""
-    rows = delta.detach().reshape(len(delta), -1) if delta.dim() else delta.detach().reshape(1, 1)
-    norms: Tensor = torch.linalg.vector_norm(rows.double(), dim=1)
+    norms: Tensor = torch.linalg.vector_norm(doubled(delta).reshape(examples, -1), dim=1)
     return norms

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import torch
 from scipy import optimize
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from gradwalk import checks
-from gradwalk.torch.follow import unwrapped
+from gradwalk.torch.follow import arguments, unwrapped
 from gradwalk.torch.given import Given, given_for
 from gradwalk.torch.measurement import Inputs, Loss, Measured, measure
 from gradwalk.torch.probe import compared
@@ -61,8 +62,8 @@ def calibrate_(
     gain_in makes the rms of the pre-activations of layer 1 equal to 1; gain makes the mean log-norm between the last
     hidden layer and the first, ln(|delta_1| / |delta_(D-1)|), 0; gain_out does so for the output layer,
     ln(|delta_(D-1)| / |delta_D|), so that the whole walk starts and ends at 0. All three hold to within `tolerance`, in
-    logarithms, after at most `rounds` rounds. Biases are left alone. If it fails, the weights are restored and a
-    ValueError gives the reason.
+    logarithms, after at most `rounds` rounds. Biases and frozen weights are left alone. If it fails, the weights are
+    restored and a ValueError gives the reason.
 
     The model is run forward and back once to start, once per trial factor, and once at the end of each round: `passes`
     of the result has the number, which is 10 to 60 as a rule.
@@ -76,13 +77,13 @@ def calibrate_(
     checks.whole(_WHERE, "rounds", rounds)
     model = unwrapped(model, _WHERE)
     _check_inputs(inputs)
-    given = given_for(activation, _WHERE)
+    given_for(activation, _WHERE)
     trace = Trace(model)
     start = measure(model, inputs, loss_fn, _WHERE, trace)
     tuning = _Tuning(model, inputs, loss_fn, start)
-    before = compared(start, trace, given)
+    before = compared(start, trace, activation, _WHERE)
     try:
-        after = compared(tuning.tune(tolerance, rounds), trace, given)
+        after = compared(tuning.tune(tolerance, rounds), trace, activation, _WHERE)
     except BaseException:
         tuning.put_back()
         raise
@@ -91,9 +92,11 @@ def calibrate_(
 
 
 def _check_inputs(inputs: Inputs) -> None:
-    tensors = [each for each in (inputs if isinstance(inputs, tuple) else (inputs,)) if isinstance(each, Tensor)]
+    tensors = [each for each in tree_leaves(arguments(inputs)) if isinstance(each, Tensor)]
     if not tensors:
-        raise TypeError(f"{_WHERE}: inputs must be a tensor or a tuple with tensors, got {type(inputs).__name__}")
+        raise TypeError(f"{_WHERE}: inputs must be a tensor, or a tuple or dict of them, got {type(inputs).__name__}")
+    if any(tensor.dim() and not len(tensor) for tensor in tensors):
+        raise ValueError(f"{_WHERE}: inputs must have at least one example, got an empty batch")
     for tensor in tensors:
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise ValueError(f"{_WHERE}: inputs must be finite, got NaN or infinity among them")
@@ -126,9 +129,8 @@ class _Tuning:
         for module in layers:
             if "weight" not in module._parameters:
                 raise ValueError(f"{_WHERE}: a weight is computed from other tensors and cannot be scaled: {module}")
-        weights = list(dict.fromkeys(module._parameters["weight"] for module in layers))
-        self.groups = [weights[:1], weights[1:-1], weights[-1:]] if len(weights) > 1 else [[], weights, []]
-        self.originals = [[w.detach().clone() for w in group if w is not None] for group in self.groups]
+        self.groups = _groups(start)
+        self.originals = [[w.detach().clone() for w in group] for group in self.groups]
 
     def look(self) -> Measured:
         """Return the walk with the current weights; raise if something is not finite."""
@@ -142,7 +144,6 @@ class _Tuning:
         self.logs[group] = log
         with torch.no_grad():
             for weight, original in zip(self.groups[group], self.originals[group], strict=True):
-                assert weight is not None
                 weight.copy_(original * math.exp(log))
 
     def put_back(self) -> None:
@@ -163,7 +164,10 @@ class _Tuning:
                 if goal.slope and self.groups[group]:
                     self.solve(group, goal, tolerance / 2)
             measured = self.look()
-            off = [abs(goal.value(measured)) if group else 0.0 for goal, group in zip(goals, self.groups, strict=True)]
+            off = [abs(goal.value(measured)) for goal in goals]
+            off[0] = (
+                off[0] if self.groups[0] else 0.0
+            )  # where the first layer is frozen, the size of the signal is given
             if max(off) <= tolerance:
                 return measured
         worst = off.index(max(off))
@@ -195,6 +199,17 @@ class _Tuning:
                 return
             here, at = there, beyond
         raise ValueError(f"{_WHERE}: no factor on the weights brings {goal.name} to its goal")
+
+
+def _groups(start: Measured) -> list[list[Tensor]]:
+    """Return the weights of the first layer, of those between and of the last, without frozen ones."""
+    weights = [call.module._parameters["weight"] for call in start.calls]
+    for place in (0, -1):
+        same = [call.name for call, w in zip(start.calls, weights, strict=True) if w is weights[place]]
+        if len(same) > 1:
+            raise ValueError(f"{_WHERE}: {' and '.join(same[:2])} share their weight and cannot be scaled apart")
+    hidden = dict.fromkeys(weights[1:-1])
+    return [[w for w in group if w is not None and w.requires_grad] for group in (weights[:1], hidden, weights[-1:])]
 
 
 def _check_finite(measured: Measured) -> None:

@@ -41,7 +41,7 @@ def _leaves(model: nn.Module) -> Iterator[nn.Module]:
 def follow_run(trace: Trace, example: Any, where: str) -> None:
     """Follow the signal through one run of the model, in evaluation mode and without gradient."""
     check_materialised(trace.model, where)
-    args, kwargs = _call(example)
+    args, kwargs = arguments(example)
     try:
         with undisturbed(trace.names, evaluating=True), torch.no_grad(), watched(trace, (args, kwargs)):
             trace.model(*args, **kwargs)
@@ -66,7 +66,8 @@ def check_materialised(model: nn.Module, where: str) -> None:
         raise ValueError(f"{where}: the model has lazy layers that are not yet materialised; run it once first")
 
 
-def _call(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the positional and the keyword arguments that an example stands for: a tensor, a tuple or a dict."""
     if isinstance(example, Mapping):
         return (), dict(example)
     return (tuple(example), {}) if isinstance(example, tuple | list) else ((example,), {})

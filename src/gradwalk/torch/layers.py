@@ -126,11 +126,16 @@ def find_layers(model: nn.Module, activation: Given = None, example: Any = None)
 def layers_of(model: nn.Module, activation: Given, example: Any, where: str) -> Layers:
     """Return what `find_layers` returns; errors begin with `where`, the function that the user called."""
     trace = Trace(unwrapped(model, where))
-    given = given_for(activation, where)
-    objections, left_alone = sort_out(trace)
     runs = example is not None and any(is_padded(module) for module in trace.names)
     if runs or not follow_chain(trace):
-        _follow(trace, example, objections, where)
+        _follow(trace, example, sort_out(trace)[0], where)
+    return layers_from(trace, activation, where)
+
+
+def layers_from(trace: Trace, activation: Given, where: str) -> Layers:
+    """Return the weight layers and the modules left alone of a model whose signals were followed."""
+    given = given_for(activation, where)
+    objections, left_alone = sort_out(trace)
     modules = {name: module for module, name in trace.names.items()}
     layers = [
         _weight_layer(name, modules[name], reading, given(name), objections[name])

@@ -15,6 +15,7 @@ from gradwalk import checks
 from gradwalk.activations import Array
 from gradwalk.torch.backward import example_norms
 from gradwalk.torch.follow import unwrapped
+from gradwalk.torch.measurement import batch_size, count_examples
 from gradwalk.torch.walk import axes_of
 from gradwalk.torch.weight_layers import NAMES, weight_layers
 
@@ -39,8 +40,9 @@ class Monitor:
     Call `step()` after each backward pass, and `close()` to stop recording; as a context manager the monitor closes
     itself. It never runs the model; hooks are on it only while a step is recorded. Only ratios are recorded, so the
     factor that a GradScaler puts on the loss makes no difference. Of several forward passes before `step()`, the last
-    one counts. With `writer`, a TensorBoard SummaryWriter, each record is also written there under `tag`: the final
-    log-norm, the lowest, the highest and a histogram of all.
+    one counts. A model may fold other dimensions into the first one; where that is no multiple of the batch, the whole
+    batch counts as one example. With `writer`, a TensorBoard SummaryWriter, each record is also written there under
+    `tag`: the final log-norm, the lowest, the highest and a histogram of all.
 
     >>> net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
     >>> with Monitor(net, every=2) as monitor:
@@ -62,6 +64,7 @@ class Monitor:
         self.steps = 0
         self._handles: list[Any] = []
         self._seen: list[tuple[str, list[Tensor]]] = []
+        self._batch = 0
         self._arm()
 
     def __enter__(self) -> "Monitor":
@@ -85,7 +88,7 @@ class Monitor:
 
     def _arm(self) -> None:
         self._seen.clear()
-        self._handles.append(self.model.register_forward_pre_hook(self._start))
+        self._handles.append(self.model.register_forward_pre_hook(self._start, with_kwargs=True))
         self._handles += [module.register_forward_hook(self._hook(name)) for module, name in self.layers.items()]
 
     def _disarm(self) -> None:
@@ -94,24 +97,26 @@ class Monitor:
         self._handles.clear()
         self._seen.clear()
 
-    def _start(self, module: nn.Module, args: Any) -> None:
+    def _start(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         if torch.is_grad_enabled():  # else a validation pass between forward and backward
             self._seen.clear()
+            self._batch = batch_size(args, kwargs)
 
     def _hook(self, name: str) -> Callable[[nn.Module, Any, Any], None]:
         def forward(module: nn.Module, args: Any, output: Any) -> None:
             if isinstance(output, Tensor) and output.requires_grad:
                 norms: list[Tensor] = []
                 self._seen.append((name, norms))
-                output.register_hook(lambda delta: norms.append(example_norms(delta)))  # type: ignore[no-untyped-call]
+                output.register_hook(lambda delta: norms.append(_row_norms(delta)))  # type: ignore[no-untyped-call]
 
         return forward
 
     def _record(self) -> Record | None:
         seen = [(name, norms[-1]) for name, norms in self._seen if norms]
-        if not seen or len({len(norms) for _, norms in seen}) != 1:
-            return None  # no backward pass, or the first dimension is not that of the examples everywhere
-        norms = torch.stack([norms for _, norms in seen]).cpu().numpy()
+        if not seen:
+            return None  # no backward pass
+        examples = count_examples([len(norms) for _, norms in seen], self._batch)
+        norms = torch.stack([example_norms(norms, examples) for _, norms in seen]).cpu().numpy()
         with np.errstate(divide="ignore", invalid="ignore"):
             walks = np.log(norms[:, norms[-1] > 0])
             walks -= walks[-1:]
@@ -158,6 +163,10 @@ class Monitor:
         panel.set_facecolor("#999999")  # grey: not finite
         figure.colorbar(image, ax=panel, label=r"$\log_{10}\,|\delta_d|\,/\,|\delta_D|$")
         return figure
+
+
+def _row_norms(delta: Tensor) -> Tensor:
+    return example_norms(delta, len(delta) if delta.dim() else 1)
 
 
 def summary(record: Record) -> dict[str, float]:

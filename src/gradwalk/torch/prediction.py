@@ -1,29 +1,32 @@
 """The predicted walk of one network, given the scale of its weights and its forward pass.
 
-delta of layer d follows from that of layer d + 1 as f'(a_d) * (W^T delta), so the log-norm changes by
-ln g + (ln z) / 2, where ln z is the step of the activation that layer d + 1 reads, at the fan-in of layer d + 1 and the
-measured variance q of a_d. What the forward pass already shows of W, its product with h, is included: see
-`shown_by_the_forward_pass`.
-Mean and variance of a single step are accurate to O(1 / fan_in^2); steps are taken as independent.
+Going back, the gradient at each point is predicted from the measured ones above it: by a closed form between two dense
+layers with activations between, else by redrawing the weights in between. The errors of these steps are independent of
+those above, so that their variances add up, at any depth.
 """
 
 import math
+import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.autograd.graph import GradientEdge
 
 from gradwalk.activations import Activation, Array
 from gradwalk.checks import Weights
-from gradwalk.theory import chi, kind, q_map, step
-from gradwalk.torch.weight_layers import TRANSPOSED, fan_in, is_dense, output_rows, weight_of
+from gradwalk.theory import kind, step
+from gradwalk.torch.backward import doubled, example_norms
+from gradwalk.torch.conditional import dense_law
+from gradwalk.torch.draws import DRAWS, drawn_gradients, mean_square, pulled_back, weights_kind
+from gradwalk.torch.graph import Node, Op
+from gradwalk.torch.measurement import Call, Measured
+from gradwalk.torch.web import Sources, sources
+from gradwalk.torch.weight_layers import fan_in, is_dense, output_rows, weight_of
 
-_ORTHOGONAL = 1e-3  # how far the Gram matrix of orthogonal weights may be from a multiple of the identity
-_ROWS = 16  # rows of the weight matrix that this is checked on
-_LEAST_Q, _LARGEST_Q = 1e-6, 1e4  # beyond these f is homogeneous, and the step no longer depends on q
 BAND = 1.96  # standard deviations on either side: 95 %
 
 
@@ -31,145 +34,228 @@ BAND = 1.96  # standard deviations on either side: 95 %
 class Prediction:
     """Mean and standard deviation of the log-norm per layer, layer 1 first; NaN where unknown.
 
-    bias: the final mean over all networks with weights of this scale, without what is particular to this one.
+    bias: the final mean over all networks with weights of this scale, without what is particular to this one; NaN
+    unless the layers are a chain. reasons: per layer, why nothing is predicted there, "" elsewhere.
     """
 
     mean: Array
     sd: Array
     bias: float
+    reasons: tuple[str, ...]
 
 
-class Move(NamedTuple):
-    """Mean and variance of one step of the log-norm; `luck` is the part of the mean particular to this network."""
+class Point(NamedTuple):
+    """A place where the gradient is measured: what autograd knows it by, the gradient, and ln of its norms."""
+
+    at: Tensor | GradientEdge
+    delta: Tensor
+    logs: Array
+    shift: float
+    call: Call | None
+
+
+class Step(NamedTuple):
+    """The expected ln |delta| per example, the variance of its mean over the batch, and its mean over all networks."""
+
+    mean: Array
+    variance: float
+    typical: float
+
+
+def predict(
+    measured: Measured, nodes: list[Node], reads: dict[int, Activation | None], excluded: Callable[[Call], str]
+) -> Prediction:
+    """Return the predicted walk.
+
+    reads: the activation that the layers read, by node. excluded: why a layer's weights follow no law, "" if they do.
+    """
+    points = _points(measured, nodes)
+    web = sources(nodes, points, measured.ends)
+    reasons = {place: _reason(points, web[place], excluded) for place in points}
+    steps = _Steps(points, web, reads)
+    known = [place for place in points if not reasons[place] and web[place].layers]
+    found = steps.closed([place for place in known if steps.is_closed(place)])
+    for place in known:
+        if place not in found:
+            found[place] = steps.drawn(place)
+    walks = _accumulated(points, web, reasons, found, measured)
+    return _prediction(measured, walks, web, found)
+
+
+def _points(measured: Measured, nodes: list[Node]) -> dict[int, Point]:
+    """Return the weight layers and the sums at which the gradient is measured, by their nodes."""
+    points = {}
+    for place, call in enumerate(measured.calls):
+        if call.node is not None:
+            delta, shift = measured.deltas[place].detach(), float(measured.shifts[place])
+            points[call.node] = Point(call.output, delta, measured.logs[:, place], shift, call)
+    for node, (station, delta) in measured.stations.items():
+        if nodes[node].op is Op.SUM:
+            norms = example_norms(delta, measured.examples).cpu().numpy()
+            with np.errstate(divide="ignore"):
+                points[node] = Point(station.edge, delta.detach(), np.log(norms), 0.0, None)
+    return dict(sorted(points.items()))
+
+
+def _reason(points: dict[int, Point], above: Sources, excluded: Callable[[Call], str]) -> str:
+    """Return why the gradient at a point cannot be predicted from those above it."""
+    if above.unclear:
+        return above.unclear
+    for layer in above.layers:
+        call = points[layer].call
+        assert call is not None
+        if call.input._version != call.version:
+            return f"the input of {call.name} was changed in place"
+        why = excluded(call)
+        if why:
+            return f"{call.name}: {why}"
+    return ""
+
+
+class _Steps:
+    """The steps of a walk from point to point."""
+
+    def __init__(self, points: dict[int, Point], web: dict[int, Sources], reads: dict[int, Activation | None]) -> None:
+        self.points, self.web, self.reads = points, web, reads
+        self.random = torch.Generator().manual_seed(_seed(points))
+
+    def is_closed(self, place: int) -> bool:
+        """Return whether a closed form holds: one dense layer above, and only activations between."""
+        above, point = self.web[place], self.points[place]
+        if len(above.layers) != 1 or above.sums or above.ends or not above.elementwise or point.call is None:
+            return False
+        call = self.points[above.layers[0]].call
+        assert call is not None
+        shape = call.input.shape
+        return is_dense(call.module) and len(shape) == 2 and shape == point.delta.shape and shape[0] == len(point.logs)
+
+    def closed(self, places: list[int]) -> dict[int, Step]:
+        """Return the steps that have a closed form; layers of the same shape are computed together."""
+        groups: dict[tuple[torch.Size, torch.Size], list[int]] = {}
+        for place in places:
+            upper = self.points[self.web[place].layers[0]]
+            assert upper.call is not None
+            groups.setdefault((upper.call.input.shape, upper.delta.shape), []).append(place)
+        return {place: each for group in groups.values() for place, each in self._closed(group).items()}
+
+    def _closed(self, places: list[int]) -> dict[int, Step]:
+        uppers = [self.points[self.web[place].layers[0]] for place in places]
+        calls = [upper.call for upper in uppers if upper.call is not None]
+        weights = [output_rows(call.module, weight_of(call.module)) for call in calls]
+        sizes, kinds = [mean_square(weight) for weight in weights], [weights_kind(weight) for weight in weights]
+        law = dense_law(
+            torch.stack([doubled(call.input) for call in calls]),
+            torch.stack([_product(call) for call in calls]),
+            torch.stack([doubled(upper.delta) for upper in uppers]),
+            torch.stack([self._slopes(place, call) for place, call in zip(places, calls, strict=True)]),
+            torch.tensor(sizes, dtype=torch.float64, device=uppers[0].delta.device),
+            torch.tensor([each == "orthogonal" for each in kinds], device=uppers[0].delta.device),
+        )
+        means, pooled = law.mean.cpu().numpy(), law.pooled.cpu().numpy()
+        return {
+            place: Step(means[n] + uppers[n].logs, float(pooled[n]), self._typical(place, sizes[n], kinds[n], means[n]))
+            for n, place in enumerate(places)
+        }
+
+    def _slopes(self, place: int, call: Call) -> Tensor:
+        return doubled(pulled_back([call.input], [torch.ones_like(call.input)], self.points[place].at))
+
+    def _typical(self, place: int, size: float, weights: Weights, means: Array) -> float:
+        """Return the mean step over all networks with weights of this scale.
+
+        For others than neutral activations it depends on the forward pass, and is that of this network.
+        """
+        upper = self.web[place].layers[0]
+        f, call = self.reads.get(upper), self.points[upper].call
+        assert call is not None
+        if f is None or kind(f) != "neutral" or not size:
+            return _mean(means)
+        width = fan_in(call.module)
+        return math.log(size * width) / 2 + step(f, width, weights=weights).drift / 2
+
+    def drawn(self, place: int) -> Step:
+        """Return a step by redrawing the weights above."""
+        above, point = self.web[place], self.points[place]
+        uppers = [self.points[layer] for layer in above.layers]
+        shift, largest = uppers[0].shift, max(float(upper.delta.abs().max()) for upper in uppers)
+        partial = bool(above.sums) or above.ends
+        aligned = all(upper.shift == shift for upper in uppers) and (not partial or point.shift == shift)
+        if not aligned or not 0 < largest < math.inf:
+            return Step(np.full(len(point.logs), math.nan), math.nan, math.nan)
+        calls, deltas = [upper.call for upper in uppers if upper.call], [upper.delta / largest for upper in uppers]
+        own = point.delta / largest if partial else None
+        gradients = drawn_gradients(calls, deltas, point.at, own, self.random)
+        norms = torch.stack([example_norms(gradient, len(point.logs)) for gradient in gradients]).cpu().numpy()
+        with np.errstate(divide="ignore"):
+            logs = np.where(norms > 0, np.log(norms), math.nan) + math.log(largest) + shift
+        mean = logs.mean(axis=0)
+        counted = np.isfinite(mean)
+        variance = float(np.var(logs[:, counted].mean(axis=1), ddof=1)) if counted.any() else math.nan
+        start = above.parent
+        assert start is not None
+        return Step(mean, variance * (1 + 1 / DRAWS), _mean(_minus(mean, self.points[start].logs)))
+
+
+def _seed(points: dict[int, Point]) -> int:
+    """Return a seed that is the same for the same walk, and as good as random for others."""
+    return zlib.crc32(b"".join(np.ascontiguousarray(point.logs).tobytes() for point in points.values()))
+
+
+class _Walk(NamedTuple):
+    """The predicted mean at a point, its variance, and the reason where there is none."""
 
     mean: float
     variance: float
-    luck: float = 0.0
+    reason: str = ""
 
 
-UNKNOWN = Move(math.nan, math.nan)
+def _accumulated(
+    points: dict[int, Point], web: dict[int, Sources], reasons: dict[int, str], steps: dict[int, Step], m: Measured
+) -> dict[int, _Walk]:
+    """Return the predicted walk at all points, from the output back."""
+    walks: dict[int, _Walk] = {}
+    for place in sorted(points, reverse=True):
+        start, logs = web[place].parent, points[place].logs
+        if reasons[place]:
+            walks[place] = _Walk(math.nan, math.nan, reasons[place])
+        elif start is None:
+            walks[place] = _Walk(_mean(_minus(logs, m.reference)), 0.0)
+        else:
+            before, move = walks[start], steps.get(place, Step(logs, 0.0, 0.0))
+            mean = before.mean + _mean(_minus(move.mean, points[start].logs))
+            walks[place] = _Walk(mean, before.variance + move.variance, before.reason)
+    return walks
 
 
-def predict(moves: list[Move]) -> Prediction:
-    """Return the walk with these steps, the first of which leads from layer 2 back to layer 1.
-
-    >>> predict([Move(-0.5, 0.01), Move(0.5, 0.03)]).mean
-    array([0. , 0.5, 0. ])
-    """
-    back = np.array(moves, dtype=np.float64).reshape(-1, 3)[::-1]
-    total = np.vstack([np.zeros((1, 3)), np.cumsum(back, axis=0)])[::-1]
-    return Prediction(total[:, 0], np.sqrt(total[:, 1]), float(total[0, 0] - total[0, 2]))
-
-
-def log_norm_step(
-    activation: Activation, module: nn.Module, q: float, shape: torch.Size, output: Tensor, delta: Tensor
-) -> Move:
-    """Return mean and variance of ln(|delta_d| / |delta_(d+1)|), where `module` is layer d + 1.
-
-    q: the variance of a_d. shape: of the layer's input. output, delta: of the layer. The actual gain is rms(weight)
-    times the square root of the number of inputs read. UNKNOWN where the signal is 0 or not finite.
-    """
-    weight, reads = weight_of(module), inputs_read(module, shape, delta)
-    gain = math.sqrt(mean_square(weight) * reads)
-    if not (0 < gain < math.inf and 0 < q < math.inf):
-        return UNKNOWN
-    rows = output_rows(module, weight) if is_dense(module) else weight
-    width, weights = max(1, round(reads)), weights_kind(rows)
-    log_q = round(50 * math.log(min(max(q, _LEAST_Q), _LARGEST_Q))) / 50  # coarse, so that many layers share one step
-    drift, variance = _step(activation, width, weights, log_q)
-    shown = shown_by_the_forward_pass(module, weights, _signal_share(activation, log_q), output, delta)
-    luck = shown if kind(activation) == "neutral" else 0.0  # for other activations its mean is not 0
-    return Move(math.log(gain) + drift / 2 + shown, variance / 4, luck)
+def _prediction(
+    measured: Measured,
+    walks: dict[int, _Walk],
+    web: dict[int, Sources],
+    steps: dict[int, Step],
+) -> Prediction:
+    unseen = _Walk(math.nan, math.nan, "it runs inside a module that is not looked into")
+    path = [unseen if call.node is None else walks[call.node] for call in measured.calls]
+    chain = [call.node for call in measured.calls]
+    single = all(node in web and not web[node].sums and len(web[node].layers) <= 1 for node in chain)
+    typical = [steps[node].typical for node in chain[:-1] if node in steps]
+    whole = single and len(typical) == len(chain) - 1
+    mean = np.array([walk.mean for walk in path])
+    sd = np.sqrt(np.array([walk.variance for walk in path]))
+    return Prediction(mean, sd, sum(typical) if whole else math.nan, tuple(walk.reason for walk in path))
 
 
-@lru_cache(maxsize=8192)
-def _step(activation: Activation, width: int, weights: Weights, log_q: float) -> tuple[float, float]:
-    drift, variance = step(activation, width, weights=weights, q=math.exp(log_q))
-    return drift, variance
+def _minus(one: Array, other: Array) -> Array:
+    with np.errstate(invalid="ignore"):
+        return np.asarray(one - other)
 
 
-@lru_cache(maxsize=8192)
-def _signal_share(activation: Activation, log_q: float) -> float:
-    """Return s = E[f'^2 f^2] / (E[f'^2] E[f^2]): how well the direction of the signal passes f'; 2 for ReLU."""
-    q, f, slope = math.exp(log_q), activation.f, activation.derivative
-    both = chi(Activation("", f, lambda a: np.asarray(slope(a)) * f(a), activation.kinks), q)
-    return both / (chi(activation, q) * q_map(activation, q))
+def _mean(values: Array) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if len(finite) else math.nan
 
 
-def shown_by_the_forward_pass(
-    module: nn.Module, weights: Weights, share: float, output: Tensor, delta: Tensor
-) -> float:
-    """Return by how much the log-norm changes because a = W h is known, on average over the examples.
-
-    In the direction of h, W^T delta is (a . delta) / |h| and no longer random: of the N_in components of |W^T delta|^2
-    one is N_out cos^2(a, delta) instead of 1 on average, and the `share` s is how well it passes f' compared with the
-    others. So |delta|^2 is multiplied by 1 + s (N_out cos^2 - 1) / N_in, or 1 + (s - 1) (cos^2 - 1 / N_in) for
-    orthogonal W. The effect is of order 1 / N_in per layer, and has one sign unless f is homogeneous: over 200 layers
-    of 100 tanh units it sums to -0.7. It is large where delta is the output itself, as with a squared error. Dense
-    layers only; 0 for convolutions.
-    """
-    if not is_dense(module):
-        return 0.0
-    a, bias = output.detach().double(), module.bias
-    a = a - bias.detach().double() if isinstance(bias, Tensor) else a
-    cosine = nn.functional.cosine_similarity(a, scaled_up(delta), dim=-1, eps=1e-300)
-    n_out, n_in = a.shape[-1], fan_in(module)
-    gaussian, orthogonal = share * (n_out * cosine.square() - 1) / n_in, (share - 1) * (cosine.square() - 1 / n_in)
-    moves = torch.log1p(gaussian if weights == "gaussian" else orthogonal) / 2
-    return float(moves[torch.isfinite(moves)].mean().nan_to_num())
-
-
-def scaled_up(delta: Tensor) -> Tensor:
-    """Return delta in double precision, scaled so that its largest entry is 1 and squares do not underflow."""
-    double = delta.detach().double()
-    largest = double.abs().max()
-    return double / largest if 0 < float(largest) < math.inf else double
-
-
-def mean_square(weight: Tensor) -> float:
-    """Return the mean square of the entries."""
-    return float(weight.double().square().mean())
-
-
-def weights_kind(weight: Tensor) -> Weights:
-    """Return "orthogonal" if the first 16 rows are orthogonal to within 1e-3, else "gaussian".
-
-    With more rows than columns, W^T delta fluctuates even if the columns are orthogonal, so that counts as Gaussian.
-    """
-    rows = weight.flatten(1)
-    if not 1 < rows.shape[0] <= rows.shape[1]:
-        return "gaussian"
-    rows = rows[:_ROWS].double()
-    gram = rows @ rows.T
-    scale = gram.diagonal().mean()
-    off = (gram / scale - torch.eye(len(gram), dtype=gram.dtype, device=gram.device)).abs().max()
-    return "orthogonal" if float(off) < _ORTHOGONAL else "gaussian"
-
-
-def inputs_read(module: nn.Module, shape: torch.Size, delta: Tensor) -> float:
-    """Return the mean number of inputs that an output reads, with outputs weighted by delta^2.
-
-    At its border a padded convolution reads fewer inputs than its fan-in, and so passes less gradient back. `shape` is
-    that of the layer's input.
-    """
-    if is_dense(module):
-        return float(fan_in(module))
-    axes = len(module.kernel_size)  # type: ignore[arg-type]
-    counts = _tap_counts(module, shape[-axes:], delta)
-    power = scaled_up(delta).square().flatten(0, -axes - 1).sum(dim=0)
-    channels = int(module.in_channels) // int(module.groups)  # type: ignore[arg-type]
-    total = float(power.sum())
-    return channels * (float((power * counts).sum()) / total if total > 0 else float(counts.mean()))
-
-
-def _tap_counts(module: nn.Module, spatial: tuple[int, ...], delta: Tensor) -> Tensor:
-    """Return, per position of the output, how many of the kernel's taps fall on the input."""
-    ones = torch.ones(1, 1, *spatial, dtype=torch.float64)
-    kernel = torch.ones(1, 1, *module.kernel_size, dtype=torch.float64)  # type: ignore[misc]
-    axes, transposed = len(spatial), isinstance(module, TRANSPOSED)
-    name = f"conv{'_transpose' if transposed else ''}{axes}d"
-    options = {"stride": module.stride, "padding": module.padding, "dilation": module.dilation}
-    if transposed:
-        options["output_padding"] = module.output_padding
-    with torch.autocast("cpu", enabled=False):
-        return getattr(nn.functional, name)(ones, kernel, **options)[0, 0].to(delta.device)  # type: ignore[no-any-return]
+def _product(call: Call) -> Tensor:
+    """Return the output of a dense layer without its bias."""
+    bias = call.module.bias
+    output = doubled(call.output)
+    return output - doubled(bias) if isinstance(bias, Tensor) else output

@@ -2,55 +2,67 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from gradwalk.activations import Activation, Array
+from gradwalk.torch.along import Stream, along, is_chain
+from gradwalk.torch.backward import doubled
+from gradwalk.torch.draws import is_redrawable
 from gradwalk.torch.follow import unwrapped
 from gradwalk.torch.given import Given, given_for
 from gradwalk.torch.layers import Exclusion, sort_out
 from gradwalk.torch.measurement import Call, Inputs, Loss, Measured, measure, over_examples
-from gradwalk.torch.prediction import BAND, UNKNOWN, Prediction, log_norm_step, predict, scaled_up
+from gradwalk.torch.outside import outside_parameters, share_seen, zero_weights
+from gradwalk.torch.prediction import BAND, predict
+from gradwalk.torch.remedy import remedy
+from gradwalk.torch.signals import Note
 from gradwalk.torch.trace import Trace
 from gradwalk.torch.walk import GradientWalk
-from gradwalk.torch.weight_layers import fan_in, is_dense
+from gradwalk.torch.weight_layers import fan_in, is_dense, weight_of
 
 _STUCK = 0.05  # the share of the largest slope below which a unit passes next to nothing
 _UNPREDICTED = (Exclusion.PARAMETRISED, Exclusion.SHARED, Exclusion.COMPLEX)
 _FEWEST = 8  # examples needed to call a unit stuck
-_COMPARED = 64  # examples whose gradients are compared with each other for the band
 
 
 def probe(model: nn.Module, inputs: Inputs, loss_fn: Loss, *, activation: Given = None) -> GradientWalk:
     """Return the walk of the gradient through a model, measured on a batch, with the predicted band.
 
-    `inputs` is a tensor or a tuple of arguments, with examples along the first dimension; loss_fn(output) returns the
-    loss. `activation` is used where the one that a layer reads cannot be determined. The model is run exactly once,
-    forward and back, in its own mode; parameters, their .grad, buffers, hooks and the random state stay as they are.
-    Norms are computed in double precision, so that autocast and a scaled loss change nothing but the rounding; a
-    gradient that leaves the range of its dtype is continued from a rescaled one.
+    `inputs` is a tensor, a tuple of arguments or a dict of keywords, with examples along the first dimension;
+    loss_fn(output) returns the loss. `activation` is used where the one that a layer reads cannot be determined. The
+    model is run exactly once, forward and back, in its own mode; parameters, their .grad, buffers, hooks and the random
+    state stay as they are. Norms are computed in double precision, so that autocast and a scaled loss change nothing
+    but the rounding; a gradient that leaves the range of its dtype is continued from a rescaled one.
 
     The prediction takes the forward pass and the scale of each weight matrix as given, and delta at the output as
-    independent of both; it holds for chains of layers and activations. The band is that of the mean over the batch: as
-    far as the gradients of two examples point in the same direction, their walks are the same.
+    independent of both. It goes from point to point, each step given the gradients measured above it: by a closed form
+    between dense layers, by redrawing the weights through convolutions, norms and residual sums. The band is that of
+    the mean over the batch.
 
+    >>> import torch
     >>> net = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 2))
     >>> probe(net, torch.eye(8), lambda y: y.square().sum()).layers
     ('0', '2')
     """
     model = unwrapped(model, "probe")
-    given = given_for(activation, "probe")
+    given_for(activation, "probe")
     trace = Trace(model)
     measured = measure(model, inputs, loss_fn, "probe", trace)
-    return compared(measured, trace, given)
+    walk = compared(measured, trace, activation, "probe")
+    return replace(walk, remedy=remedy(walk, trace, activation))
 
 
-def compared(measured: Measured, trace: Trace, given: Callable[[str], Activation | None]) -> GradientWalk:
+def compared(measured: Measured, trace: Trace, activation: Given, where: str) -> GradientWalk:
     """Return a measured walk next to the one predicted from the model's trace."""
-    reads, notes = _reads(measured, trace, given)
-    prediction = _predicted(measured, reads)
+    stream = _stream(measured, trace)
+    if stream.reference is not None:
+        measured = replace(measured, reference=stream.reference)
+    reads = _reads(measured, trace, given_for(activation, where))
+    by_node = {call.node: f for call, f in zip(measured.calls, reads, strict=True) if call.node is not None}
+    prediction = predict(measured, trace.nodes, by_node, _Obstacles(trace).to)
     mean = measured.mean
     with np.errstate(invalid="ignore", divide="ignore"):
         z = (mean - prediction.mean) / prediction.sd
@@ -61,73 +73,94 @@ def compared(measured: Measured, trace: Trace, given: Callable[[str], Activation
         log_norm=mean,
         spread=over_examples(measured.log_norm, _spread),
         forward=np.log(np.maximum(measured.rms, 5e-324)),
-        stuck=np.array([_stuck(call, f) for call, f in zip(measured.calls, [*reads[1:], None], strict=True)]),
+        stuck=np.array([_stuck(call, f) for call, f in zip(measured.calls, [*reads[1:], None], strict=False)]),
         predicted=prediction.mean,
         low=prediction.mean - BAND * prediction.sd,
         high=prediction.mean + BAND * prediction.sd,
         z=z,
+        gains=np.array([_gain(call) for call in measured.calls]),
+        relative=np.array([_relative(call, measured, trace) for call in measured.calls]),
         bias=prediction.bias,
         examples=len(measured.log_norm),
         lost=measured.lost,
         broken=measured.broken,
-        notes=tuple(f"{note}; nothing is predicted below it" for note in notes),
+        chain=is_chain(trace.nodes),
+        share=share_seen(measured, trace),
+        zeros=zero_weights(measured, trace),
+        stream=stream.points,
+        blocks=stream.blocks,
+        parameters=outside_parameters(measured, trace),
+        notes=_notes(measured, prediction.reasons),
     )
 
 
-def _reads(
-    measured: Measured, trace: Trace, given: Callable[[str], Activation | None]
-) -> tuple[list[Activation | None], list[str]]:
-    """Return the activation that each layer reads, None where nothing can be predicted, and the reasons for that."""
-    objections, _ = sort_out(trace)
-    reads: list[Activation | None] = []
-    notes = []
-    for call in measured.calls:
-        name = trace.names[call.module]
-        reading = trace.readings.get(name) if name in objections else None
-        activation = (reading.signal.activation or given(name)) if reading else None
-        obstacles = sorted(map(str, reading.signal.notes | reading.notes)) if reading else []
-        if reading and activation is None:
-            obstacles.append(f"what it reads is not known ({reading.signal.why}); pass activation=")
-        if objections.get(name) in _UNPREDICTED:
-            obstacles.append(str(objections[name]))
-        reads.append(None if obstacles else activation)
-        notes += [f"{call.name}: {', '.join(obstacles)}"] if obstacles else []
-    return reads, notes
+def _stream(measured: Measured, trace: Trace) -> Stream:
+    if measured.broken or is_chain(trace.nodes):
+        return Stream((), (), None)
+    ends = measured.ends or {signal.node for signal in trace.outputs}
+    return along(measured, trace.nodes, ends)
+
+
+def _reads(measured: Measured, trace: Trace, given: Callable[[str], Activation | None]) -> list[Activation | None]:
+    """Return the activation that each layer reads, None where it is not known."""
+    readings = [trace.readings.get(trace.names[call.module]) for call in measured.calls]
+    names = [trace.names[call.module] for call in measured.calls]
+    return [
+        (each.signal.activation or given(name)) if each else None for name, each in zip(names, readings, strict=True)
+    ]
+
+
+class _Obstacles:
+    """Why the weights of a layer follow no law that could be predicted."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.objections, _ = sort_out(trace)
+
+    def to(self, call: Call) -> str:
+        """Return the reason, "" if there is none."""
+        name = self.trace.names[call.module]
+        reading, objection = self.trace.readings.get(name), self.objections.get(name)
+        if reading and Note.REPEATED in reading.notes:
+            return str(Note.REPEATED.text.partition(":")[0])
+        if objection in _UNPREDICTED:
+            return str(objection)
+        return "" if is_redrawable(call.module) else f"{type(call.module).__name__} computes its output in its own way"
+
+
+def _notes(measured: Measured, reasons: tuple[str, ...]) -> tuple[str, ...]:
+    """Return one note per reason for which nothing is predicted, at the layer where it begins on the way back."""
+    places = {reason: call.name for call, reason in zip(measured.calls, reasons, strict=True) if reason}
+    return tuple(f"{place}: {reason}; nothing is predicted from there on" for reason, place in places.items())
 
 
 def _spread(log_norms: Array) -> float:
     return float(np.std(log_norms, ddof=1)) if len(log_norms) > 1 else math.nan
 
 
-def _predicted(measured: Measured, reads: list[Activation | None]) -> Prediction:
-    moves = []
-    for place in range(1, len(measured.calls)):
-        call, f, delta = measured.calls[place], reads[place], measured.deltas[place].detach()
-        if f is None or measured.broken:
-            moves.append(UNKNOWN)
-            continue
-        q = measured.rms[place - 1] ** 2
-        move = log_norm_step(f, call.module, q, call.input_shape, call.output, delta)
-        moves.append(move._replace(variance=move.variance * _alignment(delta)))
-    return predict(moves)
+def _gain(call: Call) -> float:
+    """Return by how much a layer multiplies the norm of a gradient on average, apart from the border."""
+    weight = weight_of(call.module)
+    return float(doubled(weight).square().mean().sqrt()) * math.sqrt(fan_in(call.module))
 
 
-def _alignment(delta: Tensor) -> float:
-    """Return the mean squared cosine between the examples' gradients: the share of a step's variance that remains.
+def _relative(call: Call, measured: Measured, trace: Trace) -> float:
+    """Return ln(|dE/dW| / |W|), NaN where either is zero or not known."""
+    own = trace.names[call.module]
+    gradient = measured.parameters.get(f"{own}.weight" if own else "weight")
+    return math.nan if gradient is None else relative_size(gradient, weight_of(call.module))
 
-    Given delta, the random vectors W^T delta of two examples correlate as their deltas do, and squares of Gaussians
-    correlate as the square of that.
-    """
-    rows = scaled_up(delta)[:_COMPARED].reshape(min(len(delta), _COMPARED), -1)
-    rows = nn.functional.normalize(rows, dim=1, eps=1e-300)
-    rows = rows[torch.isfinite(rows).all(dim=1) & (rows.abs().amax(dim=1) > 0)]
-    return float((rows @ rows.T).square().mean()) if len(rows) else 1.0
+
+def relative_size(gradient: Tensor, weight: Tensor) -> float:
+    """Return ln(|gradient| / |weight|), NaN where either is zero."""
+    sizes = float(doubled(gradient).norm()), float(doubled(weight).norm())
+    return math.log(sizes[0] / sizes[1]) if min(sizes) > 0 else math.nan
 
 
 def _stuck(call: Call, f: Activation | None) -> float:
     """Return the share of units whose slope is below 5 % of the largest slope for all examples."""
     a = call.output.detach()
-    if f is None or len(a) < _FEWEST:
+    if f is None or not a.dim() or len(a) < _FEWEST or a.is_complex():
         return math.nan
     features = a.movedim(-1 if is_dense(call.module) else 1, 0).flatten(1)
     largest = float(np.abs(f.derivative(np.linspace(-8.0, 8.0, 1601))).max())

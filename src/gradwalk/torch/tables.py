@@ -1,5 +1,6 @@
 """The report of `probe` as text, at most 100 columns wide."""
 
+import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,33 +9,63 @@ if TYPE_CHECKING:
     from gradwalk.torch.walk import GradientWalk
 
 _ROWS = 40  # of the table of a walk; of longer ones the first, the last and some between are shown
+_WIDTH = 100
+_NOTES = 5
 
 
 def walk_table(walk: "GradientWalk") -> str:
-    """Return the table of a walk, one row per layer, with its first notes and the verdict."""
-    head = f"{'layer':<24} {'reads':<14} {'log-norm':>9} {'±':>6} {'predicted':>20}"
-    lines = [f"{head} {'z':>6} {'forward':>8} {'stuck':>6}"]
-    places = _shown(len(walk.layers))
-    for before, place in zip([-1, *places], places, strict=False):
-        lines += ["..."] if place != before + 1 else []
-        lines.append(_walk_row(walk, place))
-    return "\n".join([*lines, *walk.notes[:5], walk.verdict])
+    """Return the table of a walk, one row per layer, the stream if there is one, the first notes and the verdict."""
+    head = (
+        f"{'layer':<24} {'reads':<12} {'log-norm':>8} {'±':>5} {'predicted':>15} {'z':>5} {'forward':>7} {'stuck':>5}"
+    )
+    rows = [_walk_row(walk, place) for place in range(len(walk.layers))]
+    notes = [line for note in walk.notes[:_NOTES] for line in textwrap.wrap(note, _WIDTH, subsequent_indent="  ")]
+    return "\n".join(
+        [
+            f"{head} {'forward':>7} {'stuck':>5} {'gain':>9}",
+            *_shortened(rows),
+            *_stream(walk),
+            *_blocks(walk),
+            *notes,
+            walk.verdict,
+        ]
+    )
 
 
 def _walk_row(walk: "GradientWalk", place: int) -> str:
     band = f"{walk.predicted[place]:.2f} ± {(walk.high - walk.low)[place] / 2:.2f}"
     reads = walk.reads[place]
     cells = [
-        f"{walk.layers[place][-24:]:<24} {(reads.name if reads else '?')[:14]:<14}",
-        f"{walk.log_norm[place]:>9.2f} {walk.spread[place]:>6.2f} {band:>20} {walk.z[place]:>6.1f}",
-        f"{walk.forward[place]:>8.2f} {walk.stuck[place]:>6.0%}",
+        f"{walk.layers[place][-24:]:<24} {(reads.name if reads else '?')[:12]:<12}",
+        f"{walk.log_norm[place]:>8.2f} {walk.spread[place]:>5.2f} {band:>15} {walk.z[place]:>5.1f}",
+        f"{walk.forward[place]:>7.2f} {walk.stuck[place]:>5.0%} {walk.gains[place]:>9.3g}",
     ]
-    return " ".join(cells).replace("nan%", "   -").replace("nan", "  -")
+    return " ".join(cells).replace("nan%", "  -").replace("nan", "  -")
 
 
-def _shown(count: int) -> list[int]:
-    """Return the places that a table shows: all, or the first, the last and some between."""
-    if count <= _ROWS:
-        return list(range(count))
-    between = np.linspace(10, count - 11, 20).round().astype(int).tolist()
-    return sorted({*range(10), *between, *range(count - 10, count)})
+def _stream(walk: "GradientWalk") -> list[str]:
+    if not walk.stream:
+        return []
+    rows = [f"{point.name[-48:]:<48} {point.log_norm:>8.2f} {point.forward:>8.2f}" for point in walk.stream]
+    return [f"{'along the stream':<48} {'log-norm':>8} {'forward':>8}", *_shortened(rows)]
+
+
+def _blocks(walk: "GradientWalk") -> list[str]:
+    if not walk.blocks:
+        return []
+    rows = [f"{block.name[-48:]:<48} {block.forward:>8.2f} {block.backward:>8.2f}" for block in walk.blocks]
+    head = f"{'branch against stream (ln of the ratio)':<48} {'forward':>8} {'backward':>8}"
+    return [head, *(row.replace("nan", "  -") for row in _shortened(rows))]
+
+
+def _shortened(rows: list[str]) -> list[str]:
+    """Return all rows, or the first, the last and some between."""
+    if len(rows) <= _ROWS:
+        return rows
+    between = np.linspace(10, len(rows) - 11, 20).round().astype(int).tolist()
+    places = sorted({*range(10), *between, *range(len(rows) - 10, len(rows))})
+    lines = []
+    for before, place in zip([-1, *places], places, strict=False):
+        lines += ["..."] if place != before + 1 else []
+        lines.append(rows[place])
+    return lines

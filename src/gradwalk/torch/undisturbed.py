@@ -34,7 +34,7 @@ def undisturbed(modules: Collection[nn.Module], *, evaluating: bool = False) -> 
                     module._buffers.update(own)
                     for buffer in own.values():
                         if buffer is not None and not torch.equal(buffer, values[id(buffer)]):
-                            buffer.copy_(values[id(buffer)])
+                            buffer.data.copy_(values[id(buffer)])  # .data: a graph that holds it stays valid
 
 
 def _eager() -> AbstractContextManager[object]:

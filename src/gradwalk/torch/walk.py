@@ -3,20 +3,33 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gradwalk.activations import Activation, Array
-from gradwalk.gains import unsteady_message
+from gradwalk.torch.along import Block, StreamPoint
 from gradwalk.torch.tables import walk_table
+from gradwalk.torch.verdict import LIMIT, Judge, Status, bounds, is_deep, times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Status = Literal["healthy", "vanishing", "exploding", "broken"]
-LIMIT = 10.0  # the factor by which a healthy gradient may shrink or grow, unless an unbiased walk does so more often
+_NUMBERS = ("log_norm", "spread", "predicted", "low", "high", "z", "forward", "stuck", "gains", "relative")
+
+
+class Parameter(NamedTuple):
+    """A weight outside the layers of the walk: the class of its module, its gain and ln(|dE/dW| / |W|).
+
+    layer: whether its module multiplies a signal with it, as recurrent and attention modules do.
+    """
+
+    name: str
+    kind: str
+    layer: bool
+    gain: float
+    relative: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +40,13 @@ class GradientWalk:
     examples; spread: the standard deviation over them. forward: ln of the rms of the pre-activations. stuck: the share
     of units that are dead or saturated for all examples, |f'| below 5 % of its largest value; NaN for fewer than 8
     examples. predicted, low, high: mean and 95 % band; z: (log_norm - predicted) / sd. All NaN where unknown.
-    bias: the final log-norm that weights of this scale give on average. lost: the index of the layer at and below which
-    a plain backward pass leaves the range of its dtype, -1 if there is none. broken: what is not finite, if anything.
+    gains: rms(W) sqrt(fan-in), by which a layer multiplies the norm of a gradient on average. relative:
+    ln(|dE/dW| / |W|). bias: the final log-norm that weights of this scale give on average, NaN unless the layers are a
+    chain. lost: the index of the layer at and below which a plain backward pass leaves the range of its dtype, -1 if
+    there is none. broken: what is not finite, if anything. chain: whether the layers are one path. share: that of the
+    weights whose layers were seen. zeros: the layers and factors that start at zero or near. stream, blocks: the places
+    that all paths lead through, and the residual branches; empty for a chain. The last place of the stream takes the
+    part of layer D. parameters: the weights outside these layers. remedy: what to do, "" where nothing is wrong.
     """
 
     layers: tuple[str, ...]
@@ -42,94 +60,81 @@ class GradientWalk:
     low: Array
     high: Array
     z: Array
+    gains: Array
+    relative: Array
     bias: float
     examples: int
     lost: int
     broken: str
+    chain: bool = True
+    share: float = 1.0
+    zeros: tuple[str, ...] = ()
+    stream: tuple[StreamPoint, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
     notes: tuple[str, ...] = ()
+    remedy: str = ""
+
+    @property
+    def final(self) -> float:
+        """The log-norm at the first layer of a chain, or at the first place of the stream."""
+        if self.stream:
+            return self.stream[0].log_norm
+        return float(self.log_norm[0]) if len(self.layers) else 0.0
 
     @property
     def factor(self) -> float:
         """The gradient's norm at the first layer over that at the last; 0 or inf beyond double precision."""
         with np.errstate(over="ignore"):
-            return float(np.exp(self.log_norm[0]))
+            return float(np.exp(self.final))
 
     @property
-    def allowed(self) -> float:
-        """How far a healthy final log-norm may be from 0: ln 10, or half the 95 % band where that is wider."""
-        half_band = (self.high[0] - self.low[0]) / 2
-        return max(math.log(LIMIT), half_band if math.isfinite(half_band) else 0.0)
+    def is_deep(self) -> bool:
+        """Whether the layers are a chain of more than 20 weight matrices, for which the bounds are strict."""
+        return is_deep(len(self.layers) - 1, self.chain)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Between which log-norms a gradient is fine: a factor of 10 over deep chains, or half the 95 % band if wider.
+
+        In shallower networks, and where sums and norms hold the signal, a gradient may grow by 1000 and shrink by a
+        million: models are trained from there every day.
+        """
+        return bounds(self.is_deep, (self.high[0] - self.low[0]) / 2 if len(self.layers) else math.nan)
+
+    @cached_property
+    def _judge(self) -> Judge:
+        return Judge(self)
 
     @property
     def status(self) -> Status:
-        """ "healthy", "vanishing", "exploding", or "broken" where something is not finite.
+        """ "healthy", "vanishing", "exploding", "broken" where something is not finite, or "not measured".
 
-        A walk that ends within what is allowed by luck is not healthy either: one whose weights have a scale with which
-        it ends more than a factor of 10 away on average.
+        The gradient of a chain vanishes or explodes between its ends, or by the scale of its weights if it ends near by
+        luck; that of other networks along the stream. A single layer whose scale is far from that of the others also
+        does it. Where less than half of the weights belong to layers that were seen, the walk is not measured.
         """
-        final, expected = self.log_norm[0], self.bias
-        if self.broken or math.isnan(final):
-            return "broken"
-        if abs(final) <= self.allowed:
-            final = expected if abs(expected) > math.log(LIMIT) else 0.0
-        return "healthy" if final == 0 else "vanishing" if final < 0 else "exploding"
+        return self._judge.finding.status
 
     @property
     def from_layer(self) -> str | None:
         """The layer from which on, on the way back, the gradient is off by a factor above 10; None if it ends near."""
-        off = np.sign(self.log_norm[0]) * self.log_norm > math.log(LIMIT)
-        return self.layers[int(np.argmin(off)) - 1 if not off.all() else -1] if off[0] else None
+        off = np.sign(self.log_norm[:1]) * self.log_norm > math.log(LIMIT)
+        return self.layers[int(np.argmin(off)) - 1 if not off.all() else -1] if off[:1].any() else None
 
-    @cached_property
+    @property
+    def matrices(self) -> str:
+        """The number of weight matrices between the first layer and the last, in words."""
+        return f"{len(self.layers) - 1} weight matrices"
+
+    @property
     def verdict(self) -> str:
         """The status with its reasons and a remedy, in a few sentences."""
-        if self.status == "broken":
-            problem = self.broken or "the gradient is not finite at some layer"
-            return f"broken: {problem}; check the inputs and the scale of the weights (gradwalk.torch.init_)."
-        first, last, final = self.layers[0], self.layers[-1], self.log_norm[0]
-        matrices = f"{len(self.layers) - 1} weight matrices"
-        if self.status == "healthy":
-            bounds = f"{_times(-self.allowed)} to {_times(self.allowed)}"
-            size = f"the gradient's norm at {first} is {_times(final)} times that at {last}"
-            return " ".join([f"healthy: {size}, {matrices} away; {bounds} is fine.", *self._unsteady()])
-        change = f"{'shrinks' if final < 0 else 'grows'} by a factor of {_times(abs(final))}"
-        text = f"{self.status}: from {last} back to {first} the gradient's norm {change} over {matrices}"
-        if self.from_layer:
-            text += f", and by more than {LIMIT:g} from layer {self.from_layer} on"
-        elif abs(self.bias) > math.log(LIMIT):
-            text += f"; weights of this scale multiply it by {_times(self.bias)} on average"
-        return " ".join([f"{text}.", *self._range(), *(self._unsteady() or self._advice())])
-
-    def _range(self) -> list[str]:
-        if self.lost < 0:
-            return []
-        return [f"From {self.layers[self.lost]} on, a plain backward pass leaves the range of its dtype."]
-
-    def _unsteady(self) -> list[str]:
-        """Return one sentence per unsteady activation with which no gain keeps a network of this depth together."""
-        sentences = []
-        for f in dict.fromkeys(f for f in self.reads if f is not None):
-            widths = [width for width, reads in zip(self.widths, self.reads, strict=True) if reads == f]
-            message = unsteady_message(f, round(float(np.median(widths))), len(widths))
-            sentences += [f"{message}."] if message else []
-        return sentences
-
-    def _advice(self) -> list[str]:
-        hidden = self.log_norm[0] - self.log_norm[-2] if len(self.layers) > 2 else 0.0
-        inner = self.log_norm[min(1, len(self.layers) - 1)]
-        if abs(hidden) <= self.allowed or abs(inner) <= self.allowed < abs(inner - self.log_norm[0]):
-            place = "output" if abs(hidden) <= self.allowed else "first"
-            return [f"Only the {place} layer is off: gradwalk.torch.calibrate_(model, inputs, loss_fn) corrects it."]
-        if abs(self.z[0]) > 4:
-            return ["Theory does not predict that for these weights: see the notes, or use gradwalk.torch.calibrate_."]
-        return ["Initialise the model with gradwalk.torch.init_(model)."]
+        return self._judge.verdict
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the numbers as named columns, ready for pandas.DataFrame."""
-        numbers = {
-            name: getattr(self, name).tolist()
-            for name in ("log_norm", "spread", "predicted", "low", "high", "z", "forward", "stuck")
-        }
+        numbers = {name: getattr(self, name).tolist() for name in _NUMBERS}
         reads = [f.name if f else "?" for f in self.reads]
         return {"layer": list(self.layers), "reads": reads, "width": list(self.widths), **numbers}
 
@@ -138,8 +143,8 @@ class GradientWalk:
 
     def assert_healthy(self, limit: float | None = None) -> None:
         """Raise an AssertionError with the verdict unless healthy, or unless 1 / limit <= factor <= limit if given."""
-        fine = self.status == "healthy" if limit is None else abs(self.log_norm[0]) <= math.log(limit)
-        if self.status == "broken" or not fine:
+        fine = self.status == "healthy" if limit is None else abs(self.final) <= math.log(limit)
+        if self.status in ("broken", "not measured") or not fine:
             raise AssertionError(self.verdict)
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
@@ -163,7 +168,7 @@ class GradientWalk:
         panel.set(yscale="log", xlim=(len(self.layers), 1), xlabel="weight layer, from the output back")
         panel.set(
             ylabel=r"$|\delta_d|\,/\,|\delta_D|$",
-            title=f"{self.status}: {_times(self.log_norm[0])} times the norm of the output at layer 1",
+            title=f"{self.status}: {times(self.final)} times the norm of the output at layer 1",
         )
         panel.legend(frameon=False)
         return figure
@@ -182,11 +187,3 @@ def axes_of(ax: "Axes | None") -> "tuple[Figure, Axes]":
     whole = ax.get_figure(root=True)
     assert whole is not None
     return whole, ax
-
-
-def _times(log_norm: float) -> str:
-    """Return exp(log_norm) to two digits, also beyond the range of doubles."""
-    if not math.isfinite(log_norm) or abs(log_norm) < 600:
-        return f"{math.exp(log_norm):.2g}" if log_norm < 700 else str(log_norm)
-    power, rest = divmod(log_norm / math.log(10), 1)
-    return f"{10**rest:.1f}e{power:+.0f}"

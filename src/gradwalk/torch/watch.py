@@ -16,15 +16,17 @@ from gradwalk.torch.signals import Signal
 from gradwalk.torch.trace import Sizes, Trace
 
 _MEASURED = (Op.MIXING, Op.UNKNOWN, Op.PRODUCT)  # what theory does not have is taken from the run
+Seen = Callable[[int, torch.Tensor], None]
 
 
 @contextmanager
-def watched(trace: Trace, inputs: Any) -> Iterator[None]:
+def watched(trace: Trace, inputs: Any, seen: Seen | None = None) -> Iterator[None]:
     """Follow the signals of a model's run inside this context, from the floating-point tensors among its inputs.
 
-    Hooks of others that replace a module's output must have been registered before.
+    `seen` is called with the place of a node and each tensor that carries its signal. Hooks of others that replace a
+    module's output must have been registered before.
     """
-    watch = _Watch(trace)
+    watch = _Watch(trace, seen)
     for tensor in _tensors(inputs):
         if tensor.is_floating_point():
             watch.signals[tensor] = trace.enter()
@@ -44,9 +46,9 @@ def watched(trace: Trace, inputs: Any) -> Iterator[None]:
 class _Watch(TorchFunctionMode):
     """Knows the signal of each tensor; of a module that has a role only the input and the output count."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, seen: Seen | None) -> None:
         super().__init__()
-        self.trace = trace
+        self.trace, self.seen = trace, seen
         self.signals: Any = WeakIdKeyDictionary()
         self.inside = 0
 
@@ -76,6 +78,10 @@ class _Watch(TorchFunctionMode):
                 self.signals.pop(tensor, None)
             else:
                 self.signals[tensor] = signal
+                if self.seen is not None:
+                    self.inside += 1  # what it computes is no part of the model
+                    self.seen(signal.node, tensor)
+                    self.inside -= 1
 
     def enter(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         self.inside += 1

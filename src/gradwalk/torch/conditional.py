@@ -1,0 +1,87 @@
+"""The law of one step of a walk, given the forward pass and the gradient above it.
+
+A dense layer a = W h takes delta' back to v = W^T delta'. Given a, the part of v along h is known and the rest is
+random: v = h (a . delta') / |h|^2 + (I - h h^T / |h|^2) xi |delta'| sigma for Gaussian weights, where sigma is their
+root mean square, and a vector uniform on a sphere for orthogonal ones. The gradient below is s * v with the slopes s
+that the activation has for this example, so that mean and variance of |delta|^2 follow from a few sums over the units.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+_SHARPEST = 1e9  # above this shape parameter a gamma variate is constant to all digits that matter
+
+
+class Law(NamedTuple):
+    """Mean and variance of ln(|delta_d| / |delta_(d+1)|) per example, and the variance of their mean over the batch."""
+
+    mean: Tensor
+    variance: Tensor
+    pooled: Tensor
+
+
+def dense_law(h: Tensor, a: Tensor, delta: Tensor, slopes: Tensor, mean_square: Tensor, orthogonal: Tensor) -> Law:
+    """Return the law of the step through dense layers; the dimensions are layer, example, unit.
+
+    h: inputs; a: outputs without bias; delta: gradients at the outputs; slopes: what the input's gradient is multiplied
+    with; mean_square: of the weights, per layer; orthogonal: whether they are, per layer. The logarithm of |delta|^2 is
+    taken as that of a gamma variate of the same mean and variance, or of a beta variate for orthogonal weights, which
+    is nearly exact for linear and ReLU units.
+    """
+    delta = torch.nn.functional.normalize(delta, dim=-1, eps=1e-300)
+    energy, steep, length = h.square(), slopes.square(), h.square().sum(-1).clamp(min=1e-300)
+    along = (a * delta).sum(-1) / length
+    passed, passed4 = (steep * energy).sum(-1), (steep.square() * energy).sum(-1)
+    total, total4 = steep.sum(-1), steep.square().sum(-1)
+    across = total - passed / length  # the trace of the slopes' squares on the space orthogonal to h
+    across4 = total4 - 2 * passed4 / length + (passed / length).square()
+    mixed = 4 * along.square() * (passed4 - passed.square() / length)
+    known, size, n = along.square() * passed, mean_square[:, None], h.shape[-1]
+    gaussian = known + size * across, size * mixed + 2 * size.square() * across4
+    left = (size * n - along.square() * length).clamp(min=0) / max(n - 1, 1)
+    spherical = 2 * ((n - 1) * across4 - across.square()) / (n + 1)
+    haar = known + left * across, left * mixed + left.square() * spherical
+    most = known + left * (n - 1) * steep.amax(-1)
+    log_mean, log_variance = (
+        torch.where(orthogonal[:, None], two, one)
+        for one, two in zip(_log_gamma(*gaussian), _log_beta(*haar, most), strict=True)
+    )
+    return _law(log_mean / 2, log_variance / 4, delta, steep)
+
+
+def _log_gamma(mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+    """Return mean and variance of the logarithm of a gamma variate."""
+    shape = (mean.square() / variance.clamp(min=1e-300)).clamp(max=_SHARPEST)
+    return mean.log() + torch.special.digamma(shape) - shape.log(), torch.special.polygamma(1, shape)
+
+
+def _log_beta(mean: Tensor, variance: Tensor, most: Tensor) -> tuple[Tensor, Tensor]:
+    """Return mean and variance of the logarithm of a beta variate, scaled to be at most `most`."""
+    scale = most.clamp(min=1e-150)
+    share, spread = mean / scale, (variance / scale.square()).clamp(min=1e-300)
+    both = (share * (1 - share) / spread - 1).clamp(1, _SHARPEST)
+    one = (share * both).clamp(min=1e-3)
+    log_mean = most.log() + torch.special.digamma(one) - torch.special.digamma(both)
+    log_variance = torch.special.polygamma(1, one) - torch.special.polygamma(1, both)
+    certain = variance <= 1e-12 * mean.square()
+    return torch.where(certain, mean.log(), log_mean), torch.where(certain, 0.0, log_variance)
+
+
+def _law(log_mean: Tensor, log_variance: Tensor, delta: Tensor, steep: Tensor) -> Law:
+    deviation = log_variance.nan_to_num(0.0).clamp(min=0).sqrt()
+    overlap = _overlaps(delta, steep)
+    known = torch.isfinite(log_mean)
+    weights = deviation * known / known.sum(-1, keepdim=True).clamp(min=1)
+    return Law(log_mean, log_variance, torch.einsum("li,lij,lj->l", weights, overlap, weights))
+
+
+def _overlaps(delta: Tensor, steep: Tensor) -> Tensor:
+    """Return how the squared norms below correlate between examples, given their gradients and slopes.
+
+    The random vectors W^T delta of two examples correlate as their deltas do, and squares of Gaussians correlate as the
+    square of that, in the units that both slopes let through.
+    """
+    through = torch.nn.functional.normalize(steep, dim=-1, eps=1e-300)
+    return (delta @ delta.mT).square() * (through @ through.mT)

@@ -1,0 +1,129 @@
+"""Steps of the walk by redrawing weights: the gradient as other weights of the same scale would have passed it back."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge
+
+from gradwalk.checks import Weights
+from gradwalk.torch.measurement import Call
+from gradwalk.torch.weight_layers import TRANSPOSED, is_dense, output_rows, weight_of
+
+DRAWS = 10
+_HOMES = ("torch.nn.modules.linear", "torch.nn.modules.conv")
+_ORTHOGONAL = 1e-3  # how far the Gram matrix of orthogonal weights may be from a multiple of the identity
+_ROWS = 16  # rows of the weight matrix that this is checked on
+
+
+def drawn_gradients(
+    calls: Sequence[Call],
+    deltas: Sequence[Tensor],
+    at: Tensor | GradientEdge,
+    own: Tensor | None,
+    draw: torch.Generator,
+) -> list[Tensor]:
+    """Return gradients at a tensor that layers read, had other weights of the same scale taken their gradients back.
+
+    deltas: at the outputs of the layers. own: the gradient at the tensor as it is, where more than these layers
+    contributes to it; the rest of it is then kept.
+    """
+    outputs, inputs = [call.output for call in calls], [call.input for call in calls]
+    rest = 0.0 if own is None else own - pulled_back(outputs, list(deltas), at)
+    layers = [_Redrawn(call, delta) for call, delta in zip(calls, deltas, strict=True)]
+    return [pulled_back(inputs, [layer.gradient(draw) for layer in layers], at) + rest for _ in range(DRAWS)]
+
+
+def pulled_back(outputs: list[Tensor], deltas: list[Tensor], at: Tensor | GradientEdge) -> Tensor:
+    """Return the gradient at a tensor, given those at tensors computed from it."""
+    gradients: tuple[Tensor, ...] = torch.autograd.grad(outputs, [at], deltas, retain_graph=True)  # type: ignore[arg-type]
+    return gradients[0]
+
+
+def is_redrawable(module: nn.Module) -> bool:
+    """Return whether a layer computes what its class in torch does, so that other weights can be tried in it."""
+    kinds = [kind for kind in type(module).__mro__ if kind.__module__ in _HOMES]
+    return not kinds or type(module).forward is vars(kinds[0]).get("forward", type(module).forward)
+
+
+class _Redrawn:
+    """The gradient at the input of a layer, for weights that differ in all but their scale and what they returned."""
+
+    def __init__(self, call: Call, delta: Tensor) -> None:
+        self.module, self.read = call.module, call.input.detach()
+        weight = weight_of(call.module)
+        self.delta, self.deviation = delta.to(self.read.dtype), math.sqrt(mean_square(weight))
+        self.kind = weights_kind(output_rows(call.module, weight) if is_dense(call.module) else weight)
+        self.dims = (-1,) if is_dense(call.module) else tuple(range(1, self.read.dim()))
+        self.length = self.read.square().sum(self.dims, keepdim=True).clamp(min=torch.finfo(self.read.dtype).tiny)
+        out = (-1,) if is_dense(call.module) else tuple(range(1, delta.dim()))
+        self.known = (_without_bias(call) * self.delta).sum(out, keepdim=True)
+
+    def gradient(self, draw: torch.Generator) -> Tensor:
+        """Return it for a new draw; its product with the input is that of the output with its gradient, always."""
+        gradient = self._through_matrix(draw) if is_dense(self.module) else self._through_kernel(draw)
+        random = gradient - self.read * ((gradient * self.read).sum(self.dims, keepdim=True) / self.length)
+        if self.kind == "orthogonal" and is_dense(self.module):  # its length is known too
+            whole = self.delta.square().sum(-1, keepdim=True) * self.deviation**2 * self.read.shape[-1]
+            left = (whole - self.known.square() / self.length).clamp(min=0).sqrt()
+            random = random * (left / random.norm(dim=-1, keepdim=True).clamp(min=torch.finfo(random.dtype).tiny))
+        return random + self.read * (self.known / self.length)
+
+    def _through_matrix(self, draw: torch.Generator) -> Tensor:
+        rows = self.delta.reshape(-1, self.delta.shape[-1])
+        if len(rows) < rows.shape[1]:
+            rows = torch.linalg.qr(rows.T, mode="r")[1].T  # the same products between rows, in fewer columns
+        return (rows @ self._drawn(torch.Size([rows.shape[1], self.read.shape[-1]]), draw)).reshape(self.read.shape)
+
+    def _through_kernel(self, draw: torch.Generator) -> Tensor:
+        kernel = self._drawn(weight_of(self.module).shape, draw)
+        with torch.enable_grad():
+            read = self.read.requires_grad_()
+            returned = _convolved(self.module, read, kernel)
+        gradient: Tensor = torch.autograd.grad(returned, read, self.delta)[0]
+        self.read = read.detach()
+        return gradient
+
+    def _drawn(self, shape: torch.Size, draw: torch.Generator) -> Tensor:
+        random = torch.randn(shape, generator=draw).to(self.read)
+        if self.kind == "orthogonal":
+            flat = random.flatten(1)
+            random = (torch.linalg.qr(flat.T)[0].T * math.sqrt(flat.shape[1])).reshape(shape)
+        return random * self.deviation
+
+
+def _convolved(module: nn.Module, read: Tensor, kernel: Tensor) -> Tensor:
+    if not isinstance(module, TRANSPOSED):
+        return module._conv_forward(read, kernel, None)  # type: ignore[operator, no-any-return]
+    function = getattr(nn.functional, f"conv_transpose{len(module.kernel_size)}d")
+    sizes = module.stride, module.padding, module.output_padding, module.groups, module.dilation
+    return function(read, kernel, None, *sizes)  # type: ignore[no-any-return]
+
+
+def _without_bias(call: Call) -> Tensor:
+    output, bias = call.output.detach(), call.module.bias
+    if not isinstance(bias, Tensor):
+        return output
+    axes = 0 if is_dense(call.module) else len(call.module.kernel_size)  # type: ignore[arg-type]
+    return output - bias.detach().reshape(-1, *[1] * axes)
+
+
+def mean_square(weight: Tensor) -> float:
+    """Return the mean square of the entries."""
+    return float(torch.linalg.vector_norm(weight.detach(), dtype=torch.float64)) ** 2 / max(weight.numel(), 1)
+
+
+def weights_kind(weight: Tensor) -> Weights:
+    """Return "orthogonal" if the first 16 rows are orthogonal to within 1e-3, else "gaussian".
+
+    With more rows than columns, W^T delta fluctuates even if the columns are orthogonal, so that counts as Gaussian.
+    """
+    rows = weight.flatten(1)
+    if not 1 < rows.shape[0] <= rows.shape[1]:
+        return "gaussian"
+    rows = rows[:_ROWS].double()
+    gram = rows @ rows.T
+    scale = gram.diagonal().mean()
+    off = (gram / scale - torch.eye(len(gram), dtype=gram.dtype, device=gram.device)).abs().max()
+    return "orthogonal" if float(off) < _ORTHOGONAL else "gaussian"

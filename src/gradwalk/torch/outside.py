@@ -1,0 +1,73 @@
+"""The weights of a model that no layer of the walk holds, and how much of the model the walk has seen."""
+
+import math
+import re
+
+import torch
+from torch import Tensor, nn
+
+from gradwalk.torch.backward import doubled
+from gradwalk.torch.measurement import Measured
+from gradwalk.torch.roles import Role
+from gradwalk.torch.trace import Trace
+from gradwalk.torch.walk import Parameter
+from gradwalk.torch.weight_layers import is_weight_layer, weight_of
+
+_ADDED = re.compile(r"bias|beta|shift|token|pos|embed", re.IGNORECASE)  # names of what is added rather than multiplied
+_SMALL = 0.01  # the size of a factor below which a branch starts near zero
+_MULTIPLYING = (Role.RECURRENT, Role.ATTENTION)
+_SKIPPED = (Role.EMBEDDING, Role.NORM)
+
+
+def outside_parameters(measured: Measured, trace: Trace) -> tuple[Parameter, ...]:
+    """Return the matrices among the parameters that belong to no layer of the walk, with their gradients."""
+    seen = {id(p) for call in measured.calls for p in call.module.parameters()}
+    found = []
+    for name, gradient in measured.parameters.items():
+        module, parameter = _owner(trace.model, name)
+        outside = parameter.dim() > 1 and id(parameter) not in seen and trace.roles[module] not in _SKIPPED
+        if not outside or _ADDED.search(name.rpartition(".")[2]):
+            continue
+        size = float(doubled(parameter).norm())
+        gain = size / math.sqrt(max(len(parameter), 1))
+        ratio = 0.0 if gradient is None or not size else float(doubled(gradient).norm()) / size
+        relative = math.log(ratio) if 0 < ratio < math.inf else math.nan
+        layer = trace.roles[module] in _MULTIPLYING or is_weight_layer(module)
+        found.append(Parameter(name, type(module).__name__, layer, gain, relative))
+    return tuple(found)
+
+
+def _owner(model: nn.Module, name: str) -> tuple[nn.Module, nn.Parameter]:
+    path, _, own = name.rpartition(".")
+    module = model.get_submodule(path)
+    parameter = module._parameters[own]
+    assert parameter is not None
+    return module, parameter
+
+
+def share_seen(measured: Measured, trace: Trace) -> float:
+    """Return the share of the weights in use, without those of embeddings and norms, whose layers the walk has seen."""
+    seen = {id(p) for call in measured.calls for p in call.module.parameters()}
+    used = {name for name, gradient in measured.parameters.items() if gradient is not None}
+    counts = [0, 0]
+    for name, parameter in trace.model.named_parameters():
+        module, _ = _owner(trace.model, name)
+        counted = id(parameter) in seen or name in used or module in measured.hidden
+        if counted and parameter.dim() > 1 and trace.roles[module] not in _SKIPPED:
+            counts[id(parameter) in seen] += parameter.numel()
+    return counts[True] / max(sum(counts), 1)
+
+
+def zero_weights(measured: Measured, trace: Trace) -> tuple[str, ...]:
+    """Return the weight layers that are zero, and the factors on a signal that are zero or close to it."""
+    layers = [call.name for call in measured.calls if not bool(torch.count_nonzero(weight_of(call.module)))]
+    factors = [
+        name
+        for name, p in trace.model.named_parameters()
+        if p.dim() < 2 and p.numel() and not _ADDED.search(name) and _rms(p) < _SMALL
+    ]
+    return tuple(dict.fromkeys([*layers, *factors]))
+
+
+def _rms(parameter: Tensor) -> float:
+    return float(doubled(parameter).square().mean().sqrt())
