@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ Function = Callable[[Any], Any]
 
 _PROBES = np.concatenate([np.linspace(-6.03, 6.07, 122), [-100.0, -20.0, -1e-3, 1e-3, 20.0, 100.0]])
 _MOST_SCALES = 8
+_MOST_KINKS = 1000
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,11 @@ class Activation:
 
 def _points(kinks: Iterable[float]) -> tuple[float, ...]:
     try:
-        points = tuple(float(kink) for kink in kinks)
+        points = tuple(float(kink) for kink in islice(kinks, _MOST_KINKS + 1))
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"Activation: kinks must be numbers, got kinks={kinks!r}") from None
+        raise TypeError(f"Activation: kinks must be numbers, got kinks={checks.shown(kinks)}") from None
+    if len(points) > _MOST_KINKS:
+        raise ValueError(f"Activation: there can be at most {_MOST_KINKS:,} kinks, got more")
     if not all(map(math.isfinite, points)):
         raise ValueError(f"Activation: kinks must be finite, got kinks={points}")
     return points

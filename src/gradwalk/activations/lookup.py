@@ -3,7 +3,7 @@
 import importlib
 import re
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ def is_built_in(activation: Activation) -> bool:
     return family is not None and family.member(activation.parameter) == activation
 
 
+@lru_cache(maxsize=256)
 def identity(activation: Activation) -> str:
     """Return what identifies an activation: its name and, unless it is built in, a digest of what it computes.
 
@@ -121,7 +122,7 @@ def register(
     for framework, counterpart in (("torch", torch), ("jax", jax), ("keras", keras)):
         if counterpart is not None and not callable(counterpart):
             raise TypeError(f"register: {framework} must be a class or a function, got {framework}={counterpart!r}")
-    new = Activation(name, f, derivative or _complex_step(f), kinks, family=name)
+    new = Activation(name, f, _complex_step(f) if derivative is None else derivative, kinks, family=name)
     _check_derivative(new)
     family = Family(
         name,

@@ -174,13 +174,15 @@ def export(
     `gradwalk sweep export runs/mine --to epochs.parquet --epochs`
     """
     from gradwalk.sweep import Store
-    from gradwalk.sweep.frame import check_suffix, write_frame
+    from gradwalk.sweep.frame import check_suffix, runs_frame, write_epochs, write_frame
 
     check_suffix(to)
     with plain_warnings(), Store(folder) as store:
-        frame = store.epochs_frame() if epochs else store.runs_frame()
-    write_frame(frame, to)
-    print(f"written: {to}, {len(frame):,} rows")
+        results = store.results()
+    if not epochs:
+        write_frame(runs_frame(results), to)
+    rows = write_epochs(results, to) if epochs else len(results)
+    print(f"written: {to}, {rows:,} rows")
 
 
 def draw(

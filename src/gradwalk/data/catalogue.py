@@ -54,7 +54,7 @@ def title(name: str) -> str:
     >>> title("mnist"), title("TIMIT sample")
     ('MNIST', 'TIMIT sample')
     """
-    return DATASETS[name].title if name in DATASETS.names else name
+    return DATASETS[name].title if name in DATASETS else name
 
 
 def full_size(name: str) -> int | None:
@@ -63,7 +63,7 @@ def full_size(name: str) -> int | None:
     >>> full_size("mnist"), full_size("TIMIT sample")
     (60000, None)
     """
-    return DATASETS[name].full_size if name in DATASETS.names else None
+    return DATASETS[name].full_size if name in DATASETS else None
 
 
 class Datasets:

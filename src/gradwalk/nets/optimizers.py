@@ -223,6 +223,7 @@ def _parameters(names: list[str]) -> str:
     return f"has the parameters {', '.join(names)}, each given once" if names else "has no parameters"
 
 
+@lru_cache(maxsize=64)
 def _numbers(kind: type[Optimizer]) -> tuple["dataclasses.Field[float]", ...]:
     return dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
 

@@ -7,6 +7,7 @@ increase by a constant, as its rule demands (E7).
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from gradwalk import checks
@@ -39,6 +40,11 @@ def classifier_widths(inputs: int, classes: int, depth: int, params: float) -> t
     (88, 249)
     """
     depth, limit = _checked("classifier_widths", inputs, classes, depth, params)
+    return _classifier_widths(inputs, classes, depth, limit)
+
+
+@lru_cache(maxsize=64)  # a sweep asks for the same ones once per run
+def _classifier_widths(inputs: int, classes: int, depth: int, limit: float) -> tuple[int, ...]:
     hidden = depth - 1
 
     def widths(width: int) -> tuple[int, ...]:

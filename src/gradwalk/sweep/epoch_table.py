@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,11 @@ class EpochTable(Sequence[Epoch]):
         """Return the numbers as bytes, epoch by epoch."""
         return self._values.tobytes()
 
+    @classmethod
+    def joined(cls, tables: Iterable[EpochTable]) -> EpochTable:
+        """Return the epochs of several runs, one run after the other."""
+        return cls(np.concatenate([table._values for table in tables]))
+
     def merged(self, later: EpochTable) -> EpochTable:
         """Return the epochs of both tables in order, those of `later` where both have one."""
         rows = np.concatenate([self._values, later._values])
@@ -66,9 +71,9 @@ class EpochTable(Sequence[Epoch]):
     def __getitem__(self, place: int | slice) -> Epoch | EpochTable:
         if isinstance(place, slice):
             return EpochTable(self._values[place])
-        numbers = zip(COLUMNS, self._values[place].tolist(), strict=True)
-        values: dict[str, Any] = {name: int(value) if name in WHOLE else _plain(value) for name, value in numbers}
-        return Epoch(**values)
+        epoch, train, mistakes, test, test_mistakes, clipped, seconds = self._values[place].tolist()
+        whole = int(epoch), int(mistakes), int(test_mistakes), int(clipped)
+        return Epoch(whole[0], _plain(train), whole[1], _plain(test), whole[2], whole[3], seconds)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)

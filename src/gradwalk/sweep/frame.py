@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_type_hints
 
+import numpy as np
 import pandas as pd
 
 from gradwalk.files import atomic
+from gradwalk.sweep.epoch_table import EpochTable
 from gradwalk.sweep.fields import value_types
 from gradwalk.sweep.store import Result
 from gradwalk.train import Epoch, Run
 
 SUFFIXES = (".csv", ".parquet")
+_PART = 50_000  # epochs that are written at a time
 
 _SETTINGS = {name: field.annotation for name, field in Run.model_fields.items()}
 _RESULT = get_type_hints(Result)
@@ -46,8 +50,9 @@ def runs_frame(results: Sequence[Result]) -> pd.DataFrame:
 
 def epochs_frame(results: Sequence[Result]) -> pd.DataFrame:
     """Return a data frame with one row per run and epoch: the run's settings, and what was measured in the epoch."""
-    rows = [_epoch_row(result, epoch) for result in results for epoch in result.epochs]
-    return _frame(rows, _EPOCH_COLUMNS)
+    lengths = [len(result.epochs) for result in results]
+    settings = _settings_frame(results).loc[np.repeat(np.arange(len(results)), lengths)]
+    return pd.concat([settings.reset_index(drop=True), _measured_frame(results)], axis=1)
 
 
 def write_frame(frame: pd.DataFrame, path: Path) -> None:
@@ -62,6 +67,51 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
             frame.to_parquet(partial, index=False)
 
 
+def write_epochs(results: Sequence[Result], path: Path) -> int:
+    """Write what `epochs_frame` returns, a part at a time to save memory, and return the number of rows."""
+    check_suffix(path)
+    begun = [result for result in results if len(result.epochs)]
+    if not begun:
+        raise ValueError(f"sweep: there are no rows to write to {path.name} yet")
+    with atomic(path) as partial:
+        if path.suffix.lower() == ".csv":
+            _write_csv(begun, partial)
+        else:
+            _write_parquet(begun, partial)
+    return sum(len(result.epochs) for result in begun)
+
+
+def _parts(results: Sequence[Result]) -> Iterator[list[Result]]:
+    """Yield the results in parts of about `_PART` epochs."""
+    ends = np.cumsum([len(result.epochs) for result in results])
+    starts = np.searchsorted(ends, np.arange(0, ends[-1], _PART))
+    for start, stop in pairwise([*np.unique(starts).tolist(), len(results)]):
+        yield list(results[start:stop])
+
+
+def _write_csv(results: Sequence[Result], path: Path) -> None:
+    """Write the epochs as CSV; the settings of a run are turned into text once, not once per epoch."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(",".join(_EPOCH_COLUMNS) + "\n")
+        for part in _parts(results):
+            settings = _settings_frame(part).to_csv(index=False, header=False, lineterminator="\n").splitlines()
+            measured = _measured_frame(part).to_csv(index=False, header=False, lineterminator="\n").splitlines()
+            runs = np.repeat(np.arange(len(part)), [len(result.epochs) for result in part]).tolist()
+            file.writelines(f"{settings[run]},{line}\n" for run, line in zip(runs, measured, strict=True))
+
+
+def _write_parquet(results: Sequence[Result], path: Path) -> None:
+    import pyarrow as arrow  # type: ignore[import-untyped]
+    from pyarrow import parquet
+
+    parts = _parts(results)
+    first = arrow.Table.from_pandas(epochs_frame(next(parts)), preserve_index=False)
+    with parquet.ParquetWriter(path, first.schema) as writer:
+        writer.write_table(first)
+        for part in parts:
+            writer.write_table(arrow.Table.from_pandas(epochs_frame(part), first.schema, preserve_index=False))
+
+
 def check_suffix(path: Path) -> None:
     """Raise an error unless a data frame can be written to a path like this."""
     if path.suffix.lower() not in SUFFIXES:
@@ -71,20 +121,39 @@ def check_suffix(path: Path) -> None:
 
 
 def _run_row(result: Result) -> dict[str, Any]:
+    last, table = result.last, _table(result)
     return {
         **{name: getattr(result, name) for name in _RUN_COLUMNS if name in _RESULT or name in _ERRORS},
-        **result.run.model_dump(),
-        **{name: None if result.last is None else getattr(result.last, name) for name in _LAST},
-        "epochs_done": len(result.epochs),
-        "clipped": sum(epoch.clipped for epoch in result.epochs),
+        **vars(result.run),
+        **{name: None if last is None else getattr(last, name) for name in _LAST},
+        "epochs_done": len(table),
+        "clipped": int(table.column("clipped").sum()),
         **{name: _date(getattr(result, name)) for name in ("began", "ended")},
         "versions": None if result.versions is None else json.dumps(result.versions),
     }
 
 
-def _epoch_row(result: Result, epoch: Epoch) -> dict[str, Any]:
-    errors = {"train_error": result.train_error_after(epoch), "test_error": result.test_error_after(epoch)}
-    return {"identity": result.identity, **result.run.model_dump(), **vars(epoch), **errors}
+def _table(result: Result) -> EpochTable:
+    return result.epochs if isinstance(result.epochs, EpochTable) else EpochTable.of(result.epochs)
+
+
+def _settings_frame(results: Sequence[Result]) -> pd.DataFrame:
+    """Return the columns of `epochs_frame` that are the same in all epochs of a run, one row per run."""
+    rows = [{"identity": result.identity, **vars(result.run)} for result in results]
+    return _frame(rows, {"identity": str, **_SETTINGS})
+
+
+def _measured_frame(results: Sequence[Result]) -> pd.DataFrame:
+    """Return the columns of `epochs_frame` that differ between epochs, one row per run and epoch."""
+    tables = [_table(result) for result in results]
+    table, lengths = EpochTable.joined(tables), [len(table) for table in tables]
+    columns = {name: table.column(name) for name in _EPOCH}
+    rebuilt = np.repeat([result.run.task == "reconstruct" for result in results], lengths)
+    for split in ("train", "test"):
+        sizes = np.repeat([getattr(result, f"{split}_examples") for result in results], lengths)
+        shares = np.divide(columns[f"{split}_mistakes"], sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
+        columns[f"{split}_error"] = np.where(rebuilt, columns[f"{split}_loss"], shares)
+    return pd.DataFrame(columns)
 
 
 def _frame(rows: Sequence[dict[str, Any]], columns: dict[str, Any]) -> pd.DataFrame:

@@ -61,7 +61,7 @@ class Spec:
         if not isinstance(source, Path) and any(sign in source for sign in "=\n"):
             return cls.parse(_parsed("sweep", source)).override(overrides)
         path = Path(source)
-        where = f"sweep: {path.name}"
+        where = f"sweep: {path.name.encode(errors='replace').decode()}"
         return cls.parse({"name": path.stem} | _parsed(where, _text(where, path)), where).override(overrides)
 
     @classmethod
@@ -126,7 +126,10 @@ class Spec:
 
 
 def _text(where: str, path: Path) -> str:
-    size = path.stat().st_size
+    try:
+        size = path.stat().st_size
+    except ValueError as error:  # a name that no file can have
+        raise ValueError(f"{where}: not a path: {error}") from None
     if size > _LARGEST_FILE:
         raise ValueError(f"{where}: a spec must have at most {_LARGEST_FILE:,} bytes, got {size:,}")
     try:
@@ -201,7 +204,8 @@ def _assignment(text: str) -> tuple[str, Any]:
     try:
         return key, parse_value(value)
     except (ValueError, RecursionError):
-        raise ValueError(f"sweep: {key} has an invalid value, got {checks.shown(text)}") from None
+        name = " ".join(key.split())
+        raise ValueError(f"sweep: {name} has an invalid value, got {checks.shown(text)}") from None
 
 
 def parse_value(text: str) -> Any:

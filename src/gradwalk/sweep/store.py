@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from gradwalk.sweep import lock
 from gradwalk.sweep.epoch_table import EpochTable
@@ -118,6 +118,7 @@ class UnreadableWarning(UserWarning):
 
 
 RowT = TypeVar("RowT", bound=Row)
+_NAMES = ("data", "activation", "weights", "optimizer")  # settings whose values a registry has to know
 
 
 class Store:
@@ -164,14 +165,15 @@ class Store:
         """Return the runs of these identities (default: all), and those that cannot be read with the reasons."""
         selected = None if identities is None else set(identities)
         epochs, versions = self._epochs(), {session.id: session.versions for session in self._valid(SessionRow)}
-        contents, alive = Contents([], []), self.writer() is not None
+        contents, alive, runs = Contents([], []), self.writer() is not None, _Runs()
         for row, identity in self._rows(RunRow, "ORDER BY id"):
             if row is None:
                 contents.unreadable.append(Unreadable(identity, "it is damaged: its digest does not match its values"))
             elif selected is None or row.identity in selected:
                 try:
                     row.status = _status(row.status, alive)
-                    contents.results.append(_result(row, epochs.get(row.id), versions.get(row.session or 0)))
+                    run = runs.read(row.settings)
+                    contents.results.append(_result(row, run, epochs.get(row.id), versions.get(row.session or 0)))
                 except (ValueError, TypeError, RecursionError) as error:
                     contents.unreadable.append(Unreadable(identity, " ".join(str(error).split())))
         return contents
@@ -246,11 +248,10 @@ def _share(mistakes: int, examples: int) -> float:
     return mistakes / examples if examples else math.nan
 
 
-def _result(row: RunRow, begun: EpochTable | None, versions: str | None) -> Result:
-    """Return the result of a row; raise a ValueError for settings that this version cannot read."""
+def _result(row: RunRow, run: Run, begun: EpochTable | None, versions: str | None) -> Result:
     epochs = EpochTable.unpack(row.epochs) if row.ends else begun
     return Result(
-        run=_run(row.settings),
+        run=run,
         identity=row.identity,
         status=row.status,
         epochs=() if epochs is None else epochs,
@@ -268,11 +269,24 @@ def _result(row: RunRow, begun: EpochTable | None, versions: str | None) -> Resu
     )
 
 
-def _run(settings: str) -> Run:
-    values = json.loads(settings)
-    if not isinstance(values, dict):
-        raise ValueError("its settings are not a table")
-    return checked_run("its settings", **values)
+class _Runs:
+    """Reads settings that a run was stored with, whose digest is right: what may be unknown here is validated once."""
+
+    def __init__(self) -> None:
+        self._known: set[tuple[Any, ...]] = set()
+
+    def read(self, settings: str) -> Run:
+        """Return the run; raise a ValueError for settings that this version cannot read."""
+        values = json.loads(settings)
+        if not isinstance(values, dict):
+            raise ValueError("its settings are not a table")
+        named = (*values, *(values.get(name) for name in _NAMES))
+        if named in self._known:
+            return Run.model_construct(**values)
+        run = checked_run("its settings", **values)
+        if values.keys() == Run.model_fields.keys():
+            self._known.add(named)
+        return run
 
 
 def _session(row: SessionRow) -> Session:
