@@ -21,7 +21,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.run-installed $(VENV)/.test-installed $(VENV)/.bench-installed $(VENV)/.docs-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint format bench docs clean
+.PHONY: help run test check lint format bench fuzz stress docs clean
 # Two simultaneous installs would break the environment.
 .NOTPARALLEL:
 
@@ -31,6 +31,8 @@ help:
 	@echo "make check    check lint, formatting and types"
 	@echo "make format   format the code and apply the linter's fixes"
 	@echo "make bench    time everything against its alternatives in results/benchmarks.md (half an hour on 2 cores)"
+	@echo "make fuzz     make 100,000 random calls of the public functions and the command line (15 minutes)"
+	@echo "make stress   flip 200 random bits of each kind of file, and kill sweeps 100 times (10 minutes)"
 	@echo "make docs     build the documentation site in build/site/"
 	@echo "make clean    remove .venv, caches and report/"
 	@echo "PYTHON=...    interpreter for .venv, 3.11 or newer (now: $(PYTHON))"
@@ -61,6 +63,13 @@ format: $(VENV)/.test-installed
 
 bench: $(VENV)/.bench-installed
 	$(BIN)/python benchmarks/run.py
+
+fuzz: $(VENV)/.test-installed
+	nice $(BIN)/python stress/fuzz.py
+
+stress: $(VENV)/.test-installed
+	nice $(BIN)/python stress/flips.py
+	nice $(BIN)/python stress/kills.py
 
 docs: $(VENV)/.docs-installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

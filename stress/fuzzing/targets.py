@@ -1,8 +1,10 @@
 """What is fuzzed: public functions with makers of their arguments, and checks that an answer is right."""
 
+import atexit
 import io
 import math
 import random
+import shutil
 import tarfile
 import tempfile
 from collections.abc import Callable, Mapping
@@ -33,7 +35,8 @@ from gradwalk.torch import find_layers, init_, probe, random_walk_
 from gradwalk.train import checked_run, depth_rates
 
 Arguments = dict[str, Any]
-FOLDER = Path(tempfile.gettempdir()) / "gradwalk-fuzz"
+FOLDER = Path(tempfile.mkdtemp(prefix="gradwalk-fuzz-"))
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 DIGITS = data.load("digits", examples=60)
 DATASETS = data.Datasets()
 

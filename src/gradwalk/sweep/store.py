@@ -164,7 +164,7 @@ class Store:
     def contents(self, identities: Collection[str] | None = None) -> Contents:
         """Return the runs of these identities (default: all), and those that cannot be read with the reasons."""
         selected = None if identities is None else set(identities)
-        epochs, versions = self._epochs(), {session.id: session.versions for session in self._valid(SessionRow)}
+        epochs, versions = self._epochs(), {row.id: json.loads(row.versions) for row in self._valid(SessionRow)}
         contents, alive, runs = Contents([], []), self.writer() is not None, _Runs()
         for row, identity in self._rows(RunRow, "ORDER BY id"):
             if row is None:
@@ -248,7 +248,7 @@ def _share(mistakes: int, examples: int) -> float:
     return mistakes / examples if examples else math.nan
 
 
-def _result(row: RunRow, run: Run, begun: EpochTable | None, versions: str | None) -> Result:
+def _result(row: RunRow, run: Run, begun: EpochTable | None, versions: dict[str, str] | None) -> Result:
     epochs = EpochTable.unpack(row.epochs) if row.ends else begun
     return Result(
         run=run,
@@ -265,7 +265,7 @@ def _result(row: RunRow, run: Run, begun: EpochTable | None, versions: str | Non
         began=row.began,
         ended=row.ended,
         host=row.host,
-        versions=None if versions is None else json.loads(versions),
+        versions=versions,
     )
 
 
