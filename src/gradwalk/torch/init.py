@@ -54,19 +54,21 @@ def init_(
             _clear_biases_([layer.module for layer, _ in drawn])
         else:
             _shrink_biases_(drawn)
-    if draft.unsteady:
-        warnings.warn(f"init_: {draft.unsteady}", UnsteadyWarning, stacklevel=2)
+    for remark in draft.plan.remarks:
+        if "is unsteady" in remark:
+            warnings.warn(f"init_: {remark}", UnsteadyWarning, stacklevel=2)
     return draft.plan
 
 
 def _check(layers: Layers) -> None:
     """Raise a ValueError where there is nothing that could ever be drawn."""
-    kind = type(layers.trace.model).__name__
-    if not layers.weight_layers:
-        reasons = "; ".join(dict.fromkeys(f"{each.kind}: {each.why}" for each in layers.left_alone))
-        raise ValueError(f"init_: no layer of {kind} can be initialised ({reasons or 'it has none'})")
-    if all(layer.objection is Exclusion.META for layer in layers.weight_layers):
-        raise ValueError(f"init_: {kind} is on the meta device and has no weights yet; call to_empty() first")
+    model = layers.trace.model
+    if next(model.parameters(), None) is None:
+        raise ValueError(f"init_: {type(model).__name__} has no parameters")
+    if layers.weight_layers and all(layer.objection is Exclusion.META for layer in layers.weight_layers):
+        raise ValueError(
+            f"init_: {type(model).__name__} is on the meta device and has no weights yet; call to_empty() first"
+        )
 
 
 def _draw_(layer: WeightLayer, row: PlanRow, weights: Weights, generator: torch.Generator | None) -> None:

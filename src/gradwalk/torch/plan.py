@@ -23,14 +23,15 @@ from gradwalk.checks import Weights
 from gradwalk.gains import GainEstimate, unsteady_message
 from gradwalk.plans import LeftAlone as Module
 from gradwalk.plans import Plan, PlanRow
+from gradwalk.torch.chains import is_plain, plain_rows
 from gradwalk.torch.given import Choice, Given, Selection
 from gradwalk.torch.graph import RESETS
 from gradwalk.torch.laws import Law, gate_gain, unbiased
 from gradwalk.torch.layers import Layers, WeightLayer, layers_of
 from gradwalk.torch.padding import log_losses, unknown_losses
-from gradwalk.torch.reach import ChainReach, Reach
+from gradwalk.torch.reach import Reach
 from gradwalk.torch.scales import deviations, on_purpose
-from gradwalk.torch.sections import fine_sections
+from gradwalk.torch.sections import kept_sections
 from gradwalk.torch.signals import LINEAR, Note
 from gradwalk.torch.stream import stream_sizes
 from gradwalk.torch.structure import Structure, Sum, SumKind
@@ -63,9 +64,9 @@ def plan(
             it would be left alone otherwise.
         skip: names, patterns or types of the layers to leave alone.
         keep_fine: leave alone the layers whose own scale already serves: sections between norms and residual sums that
-            change the gradient's norm by less than a factor of 4, and chains that do so by less than 10,000, which
-            optimizers such as Adam cope with. Larger weights learn more slowly at a given rate, so that drawing them
-            again would cost more than it brings.
+            are within a factor of 6 of their law, and chains that shrink the gradient by less than ten million, which
+            optimizers such as Adam cope with, or let it grow by less than a hundred. Larger weights learn more slowly
+            at a given rate, so that drawing them again would cost more than it brings.
 
     >>> net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2))
     >>> plan(net).row("2").gain, plan(net).drawn
@@ -90,9 +91,20 @@ class Draft:
     @cached_property
     def plan(self) -> Plan:
         """The plan."""
-        rows = tuple(self._row(layer) for layer in self.layers.weight_layers)
-        modules = tuple(Module(each.name, each.kind, each.why) for each in self.layers.left_alone)
-        return Plan(rows, modules, self._remarks())
+        if self.is_chain and is_plain(self.layers.weight_layers):
+            rows, estimates = plain_rows(
+                self.layers, self.weights, self.selection, self.keep_fine, self.stds, self._purposes
+            )
+            drawn = estimates if any(not row.reason for row in rows) else {}
+            remarks = [self._unsteady(drawn)]
+        else:
+            rows = [self._row(layer) for layer in self.layers.weight_layers]
+            drawn = {law: self._estimates[law] for name, law in self._laws.items() if name not in self._fine}
+            remarks = [self._unsteady(drawn), self._residual()]
+        if all(row.reason for row in rows):
+            remarks.append("No layer is drawn: the model stays as it is.")
+        modules = tuple([Module(each.name, each.kind, each.why) for each in self.layers.left_alone])
+        return Plan(tuple(rows), modules, tuple([remark for remark in remarks if remark]))
 
     @cached_property
     def structure(self) -> Structure:
@@ -106,12 +118,13 @@ class Draft:
         return deviations(self.layers.weight_layers)
 
     @cached_property
-    def reach(self) -> Reach | ChainReach:
+    def _purposes(self) -> dict[str, str]:
+        return on_purpose(self.layers.weight_layers, self.stds)
+
+    @cached_property
+    def reach(self) -> Reach:
         """Which layers the laws reach."""
-        purposes = on_purpose(self.layers.weight_layers, self.stds)
-        if self.is_chain and ChainReach.fits(self.layers):
-            return ChainReach(self.layers, purposes, self.selection)
-        return Reach(self.layers, self.structure, purposes, self.selection)
+        return Reach(self.layers, self.structure, self._purposes, self.selection)
 
     @cached_property
     def is_chain(self) -> bool:
@@ -137,8 +150,10 @@ class Draft:
             for layer in self._lawful
             if self.stds[layer.name] > 0
         }
-        fine = fine_sections(self.layers.weight_layers, self.reach.continues, ratios, self.is_chain)
-        return {name: reason for name, reason in fine.items() if not self.selection.names(name)}
+        kept = kept_sections(
+            self.layers.weight_layers, self.reach.continues, ratios, self._purposes.keys(), self.is_chain
+        )
+        return {name: reason for name, reason in kept.items() if not self.selection.names(name)}
 
     @cached_property
     def _estimates(self) -> dict[Law, GainEstimate]:
@@ -222,22 +237,15 @@ class Draft:
         widens = self.weights == "orthogonal" and len(weight_of(layer.module)) > layer.fan_in
         return self._estimates[self._laws[layer.name]].kind == "neutral" and not widens
 
-    def _remarks(self) -> tuple[str, ...]:
-        remarks = [self.unsteady, self._residual()]
-        if len(self._fine) == len(self._lawful) and self.layers.weight_layers:
-            remarks.append("No layer is drawn: the model stays as it is.")
-        return tuple(remark for remark in remarks if remark)
-
-    @cached_property
-    def unsteady(self) -> str | None:
-        """A sentence on the walk that spreads most among those that are unsteady, if it is past serviceable."""
-        drawn = {law for name, law in self._laws.items() if name not in self._fine}
-        unsteady = [law for law, estimate in self._estimates.items() if estimate.kind == "unsteady" and law in drawn]
+    def _unsteady(self, drawn: Mapping[Law, GainEstimate]) -> str | None:
+        """Return a sentence on the walk that spreads most among those that are unsteady, if it is past serviceable."""
+        unsteady = [law for law, estimate in drawn.items() if estimate.kind == "unsteady"]
         if not unsteady:
             return None
-        worst = max(unsteady, key=lambda law: self._estimates[law].spread)
-        spread = self._estimates[worst].spread
-        return unsteady_message(worst.activation, worst.fan_in, worst.steps, spread=spread, weights=self.weights)
+        worst = max(unsteady, key=lambda law: drawn[law].spread)
+        return unsteady_message(
+            worst.activation, worst.fan_in, worst.steps, spread=drawn[worst].spread, weights=self.weights
+        )
 
     def _residual(self) -> str | None:
         """Return a sentence on the gradient along the stream, where branches are scaled for it."""

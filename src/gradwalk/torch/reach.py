@@ -19,43 +19,6 @@ _READS = {
 }
 
 
-class ChainReach:
-    """What `Reach` has of a plain chain in which nothing speaks against any layer; quick, since many models are one."""
-
-    def __init__(self, layers: Layers, purposes: Mapping[str, str], selection: Selection) -> None:
-        self.sums: dict[str, Sum] = {}
-        self.last, self.depth = layers.weight_layers[-1], layers.depth
-        self.reasons = {
-            layer.name: selection.reason_against(layer.name, layer.module)
-            or ("" if selection.names(layer.name) else purposes.get(layer.name, ""))
-            for layer in layers.weight_layers
-        }
-
-    @staticmethod
-    def fits(layers: Layers) -> bool:
-        """Return whether a model without resets is such a chain."""
-        return all(layer.activation and not layer.objection and not layer.outside for layer in layers.weight_layers)
-
-    def role(self, layer: WeightLayer) -> LayerRole:
-        """Return the role of a layer."""
-        return LayerRole.HEAD if layer is self.last and self.depth > 1 else LayerRole.CHAIN
-
-    def steps(self, layer: WeightLayer) -> int:
-        """Return the number of steps of the walk."""
-        return max(self.depth - 1, 1)
-
-    def gate(self, layer: WeightLayer) -> None:
-        """Return None: no product is read."""
-
-    def continues(self, layer: WeightLayer) -> bool:
-        """Return True: nothing is between the layers."""
-        return True
-
-    def begins_with_norm(self, each: Sum) -> bool:
-        """Return False: there is no norm."""
-        return False
-
-
 class Reach:
     """The roles of a model's weight layers, and why each of them is left alone, "" for those that are drawn."""
 
@@ -111,7 +74,7 @@ class Reach:
 
     def _free(self, layer: WeightLayer) -> str:
         ends = self.structure.destinations(self.places[layer.name])
-        norms = [end != OUTPUT and self.structure.nodes[end].op is Op.NORM and plain for end, plain in ends]
+        norms = [end != OUTPUT and self.structure.nodes[end].op is Op.NORM for end in ends]
         return _FREE if norms and all(norms) else ""
 
     def _unreadable(self, layer: WeightLayer) -> str:
@@ -130,7 +93,7 @@ class Reach:
 
     def _obstacle(self, place: int, reasons: Mapping[str, str]) -> str:
         """Return why the law ends above a node, if it does before a norm, a residual sum or the output."""
-        for end, _ in self.structure.destinations(place):
+        for end in self.structure.destinations(place):
             reason = "" if end == OUTPUT else self._obstacle_at(end, reasons)
             if reason:
                 return reason
@@ -167,7 +130,7 @@ class Reach:
             return LayerRole.OUTSIDE
         if place in self._inside:
             return LayerRole.BRANCH
-        if all(end == OUTPUT for end, _ in self.structure.destinations(place)):
+        if all(end == OUTPUT for end in self.structure.destinations(place)):
             return LayerRole.HEAD
         return LayerRole.NORMED if Note.NORM in layer.notes else LayerRole.CHAIN
 
@@ -204,10 +167,9 @@ class Reach:
         return lengths
 
     def continues(self, layer: WeightLayer) -> bool:
-        """Return whether a layer reads weight layers with neither a norm nor a sum between."""
-        return not any(note in layer.notes for note in (Note.NORM, Note.ATTENTION, Note.RECURRENT)) and not any(
-            self.structure.nodes[n].op is Op.SUM for n in self._reads_of(layer)
-        )
-
-    def _reads_of(self, layer: WeightLayer) -> tuple[int, ...]:
-        return self.structure.nodes[self.places[layer.name]].reads if layer.name in self.places else ()
+        """Return whether a layer reads nothing but weight layers, with neither a norm nor a sum between."""
+        place = self.places.get(layer.name)
+        if place is None:
+            return False
+        ops = {self.structure.nodes[n].op for n in self.structure.sources(place)}
+        return ops == {Op.WEIGHTS} or self.gate(layer) is not None

@@ -1,7 +1,7 @@
 """The scale of a model's weights as they are: which layers are zero, and which are scaled on purpose."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 import torch
@@ -11,27 +11,22 @@ from gradwalk.torch.layers import UNDRAWABLE, WeightLayer
 from gradwalk.torch.weight_layers import weight_of
 
 _ORDINARY = (0.3, 2.5)  # gains of the usual initialisers: torch's default has 0.58, Xavier 1, He 1.41
-_SAMPLED = 2048
-_STACKED = 1_000_000  # numbers copied at a time to take many norms in one call
 _APART = 4.0  # how far a layer is from the others, in both scale and gain, that is scaled on purpose
 
 
 def deviations(layers: Sequence[WeightLayer]) -> dict[str, float]:
-    """Return the root mean square of each layer's weights, from 2,048 of them at most, NaN where it has no values."""
+    """Return the root mean square of each layer's weights, NaN where it has no values."""
     stds = dict.fromkeys([layer.name for layer in layers], math.nan)
-    held = [layer for layer in layers if layer.objection not in UNDRAWABLE]
-    samples = [_sample(weight_of(layer.module)) for layer in held]
-    for layer, sample, norm in zip(held, samples, _norms(samples, 2), strict=True):
-        stds[layer.name] = norm / math.sqrt(max(len(sample), 1))
-        if norm == 0 and bool(weight_of(layer.module).any()):
-            stds[layer.name] = float(weight_of(layer.module).double().square().mean().sqrt())
+    held: dict[tuple[torch.dtype, torch.device], list[tuple[str, Tensor]]] = {}
+    for layer in layers:
+        if layer.objection not in UNDRAWABLE:
+            weight = weight_of(layer.module)
+            held.setdefault((weight.dtype, weight.device), []).append((layer.name, weight))
+    for group in held.values():
+        norms = torch.stack(torch._foreach_norm([weight for _, weight in group])).tolist()
+        for (name, weight), norm in zip(group, norms, strict=True):
+            stds[name] = norm / math.sqrt(max(weight.numel(), 1))
     return stds
-
-
-def _sample(weight: Tensor) -> Tensor:
-    """Return entries of a weight at even distances."""
-    flat = weight.reshape(-1)
-    return flat if len(flat) <= _SAMPLED else flat[:: -(-len(flat) // _SAMPLED)]
 
 
 def on_purpose(layers: Sequence[WeightLayer], stds: Mapping[str, float]) -> dict[str, str]:
@@ -51,30 +46,13 @@ def on_purpose(layers: Sequence[WeightLayer], stds: Mapping[str, float]) -> dict
 
 def constant(biases: Sequence[Tensor]) -> list[bool]:
     """Return which biases have one value other than 0 in all entries, as those set on purpose do."""
-    twos, largest = _norms(biases, 2), _norms(biases, math.inf)
-    return [
-        most > 0 and abs(two / (most * math.sqrt(bias.numel())) - 1) < 1e-6
-        for two, most, bias in zip(twos, largest, biases, strict=True)
-    ]
-
-
-def _norms(tensors: Sequence[Tensor], order: float) -> list[float]:
-    """Return the norms of many tensors with few calls: small ones of the same shape are stacked."""
-    alike: dict[tuple[torch.Size, torch.dtype, torch.device], list[int]] = {}
-    for place, tensor in enumerate(tensors):
-        alike.setdefault((tensor.shape, tensor.dtype, tensor.device), []).append(place)
-    norms = [0.0] * len(tensors)
+    alike: dict[tuple[int, torch.dtype, torch.device], list[int]] = {}
+    for place, bias in enumerate(biases):
+        alike.setdefault((bias.numel(), bias.dtype, bias.device), []).append(place)
+    results = [False] * len(biases)
     for places in alike.values():
-        for some in batched(places, max(1, _STACKED // max(tensors[places[0]].numel(), 1))):
-            stack = torch.stack([tensors[place] for place in some]).flatten(1)
-            exact = torch.float32 if stack.dtype in (torch.float16, torch.bfloat16) else stack.dtype
-            found = torch.linalg.vector_norm(stack, order, dim=1, dtype=exact).tolist()
-            for place, norm in zip(some, found, strict=True):
-                norms[place] = norm
-    return norms
-
-
-def batched(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-    """Yield the items in pieces of at most this size."""
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
+        rows = torch.stack([biases[place] for place in places])
+        same = ((rows == rows[:, :1]).all(dim=1) & (rows[:, 0] != 0)).tolist()
+        for place, is_same in zip(places, same, strict=True):
+            results[place] = is_same
+    return results

@@ -2,33 +2,52 @@
 
 What was measured (results/models.md): at a given learning rate larger weights learn more slowly. In 150 steps of Adam
 plain ReLU networks train better from torch's own, smaller weights than from unbiased ones as long as the gradient
-shrinks by less than about a million on its way, and not at all beyond that; models with norms and residual sums gain
-only where a section is off its law by more than a factor of about 4.
+shrinks by less than some ten million on its way, and not at all soon after; models with norms and residual sums gain
+only where a section is off its law by more than a factor of about 6.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from gradwalk.torch.layers import WeightLayer
 
-CHAIN_LIMIT = 1e4  # the factor by which a whole chain may change the gradient's norm
-SECTION_LIMIT = 4.0  # and a section between resets, compared with its law
+SHRINKS, GROWS = 1e7, 1e2  # the factors by which a whole chain may shrink the gradient, or let it grow
+SECTION_LIMIT = 6.0  # and a section between resets, either way, compared with its law
+FINE = "fine as it is: its own scale serves"
+_PARTLY = "its section has a layer outside the theory"
 
 
-def fine_sections(
-    layers: Sequence[WeightLayer], continues: Callable[[WeightLayer], bool], ratios: Mapping[str, float], is_chain: bool
+def serves(totals: Iterable[float], is_chain: bool) -> bool:
+    """Return whether these logarithms of the own scale over that by the law, summed along a section, are harmless."""
+    low, high = (1 / SHRINKS, GROWS) if is_chain else (1 / SECTION_LIMIT, SECTION_LIMIT)
+    return all(math.log(low) <= total <= math.log(high) for total in totals)
+
+
+def kept_sections(
+    layers: Sequence[WeightLayer],
+    continues: Callable[[WeightLayer], bool],
+    ratios: Mapping[str, float],
+    fixed: Collection[str],
+    is_chain: bool,
 ) -> dict[str, str]:
-    """Return the layers of the sections whose own scale serves, with the reason in words.
+    """Return the layers of the sections that stay as they are, with the reason in words.
 
-    ratios: ln of the own scale over that by the law, per layer whose law is known. `layers` are in the order they run.
+    Those are the sections whose own scale serves, and those with layers whose law is not known. ratios: ln of the own
+    scale over that by the law, per layer whose law is known. fixed: layers that are left alone on purpose. `layers` are
+    in the order they run.
     """
-    limit = CHAIN_LIMIT if is_chain else SECTION_LIMIT
-    reason = f"fine as it is: its {'chain' if is_chain else 'section'} is within a factor of {limit:,.0f} of its law"
-    section = _sections(layers, continues)
-    extremes = dict.fromkeys(section.values(), 0.0)
-    for name, total in _totals(layers, continues, ratios).items():
-        extremes[section[name]] = max(extremes[section[name]], abs(total))
-    return {name: reason for name in ratios if extremes[section[name]] <= math.log(limit)}
+    section, totals = _sections(layers, continues), _totals(layers, continues, ratios)
+    members: dict[str, list[WeightLayer]] = {}
+    for layer in layers:
+        members.setdefault(section[layer.name], []).append(layer)
+    reasons = {}
+    for name in ratios:
+        whole = members[section[name]]
+        if serves([totals[layer.name] for layer in whole], is_chain):
+            reasons[name] = FINE
+        elif not is_chain and any(layer.name not in ratios and layer.name not in fixed for layer in whole):
+            reasons[name] = _PARTLY
+    return reasons
 
 
 def _totals(

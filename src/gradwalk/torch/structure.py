@@ -6,7 +6,6 @@ from functools import cache
 from typing import NamedTuple
 
 from gradwalk.activations import Activation
-from gradwalk.theory import kind
 from gradwalk.torch.graph import PASSING, WORKING, Node, Op, ancestors, consumers
 
 OUTPUT = -1  # stands for the output of the model among the destinations of a node
@@ -135,26 +134,28 @@ class Structure:
             if each.kind is SumKind.RESIDUAL:
                 self.sums[place] = each._replace(blocks=before[place] + after[place])
 
-    def _destinations(self, place: int) -> tuple[tuple[int, bool], ...]:
+    def _destinations(self, place: int) -> tuple[int, ...]:
         """Return the nodes that a node's output enters through nothing but activations and the like.
 
-        OUTPUT is among them if it leaves the model. The flag: whether all activations between are homogeneous.
+        OUTPUT is among them if it leaves the model.
         """
-        found: dict[tuple[int, bool], None] = {(OUTPUT, True): None} if place in self.outputs else {}
+        found: dict[int, None] = {OUTPUT: None} if place in self.outputs else {}
         for reader in self.readers[place]:
-            node = self.nodes[reader]
-            if node.op not in PASSING:
-                found[reader, True] = None
-                continue
-            homogeneous = node.activation is None or kind(node.activation) == "neutral"
-            for end, rest in self.destinations(reader):
-                found[end, homogeneous and rest] = None
+            through = self.nodes[reader].op in PASSING
+            found |= dict.fromkeys(self.destinations(reader) if through else (reader,))
         return tuple(found)
 
     def read_by(self, place: int) -> int:
         """Return the node whose output a node reads, behind dropout."""
         read = self.nodes[place].reads[0]
         return self.read_by(read) if self.nodes[read].op is Op.DROPOUT else read
+
+    def sources(self, place: int) -> set[int]:
+        """Return the nodes that a node reads through nothing but activations and the like."""
+        found: set[int] = set()
+        for read in self.nodes[place].reads:
+            found |= self.sources(read) if self.nodes[read].op in PASSING else {read}
+        return found
 
     def gate(self, place: int) -> Activation | None:
         """Return the activation f of a product f(a) b of two linear images a and b of normed signals, None for others.

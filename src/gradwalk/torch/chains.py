@@ -1,0 +1,76 @@
+"""The plan of a plain chain in which nothing speaks against any layer: the usual case, and a quick one."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+from gradwalk.checks import Weights
+from gradwalk.gains import GainEstimate
+from gradwalk.plans import LayerRole, PlanRow
+from gradwalk.torch.given import Selection
+from gradwalk.torch.laws import Law, unbiased
+from gradwalk.torch.layers import Layers, WeightLayer
+from gradwalk.torch.sections import FINE, serves
+from gradwalk.torch.weight_layers import is_padded, weight_of
+
+
+def is_plain(layers: Sequence[WeightLayer]) -> bool:
+    """Return whether the laws of chains hold for all layers of a model without norms and sums, with nothing to note."""
+    return all(
+        layer.activation is not None
+        and layer.objection is None
+        and not layer.notes
+        and not layer.log_factor
+        and not is_padded(layer.module)
+        for layer in layers
+    )
+
+
+def plain_rows(
+    layers: Layers,
+    weights: Weights,
+    selection: Selection,
+    keep_fine: bool,
+    stds: Mapping[str, float],
+    purposes: Mapping[str, str],
+) -> tuple[list[PlanRow], dict[Law, GainEstimate]]:
+    """Return the rows of a plain chain, and the gains of the laws that they follow."""
+    steps = max(layers.depth - 1, 1)
+    estimates: dict[Law, GainEstimate] = {}
+    rows: list[PlanRow] = []
+    for layer in layers.weight_layers:
+        assert layer.activation is not None
+        law = Law(layer.activation, layer.fan_in, steps, weights, layer.dropout)
+        estimate = estimates.get(law)
+        if estimate is None:
+            estimate = estimates[law] = unbiased(law)
+        name, gain, shape = layer.name, estimate.value, tuple(weight_of(layer.module).shape)
+        exact = estimate.kind == "neutral" and not (weights == "orthogonal" and shape[0] > layer.fan_in)
+        reason = selection.reason_against(name, layer.module)
+        if not reason and name in purposes and not selection.names(name):
+            reason = purposes[name]
+        proposed = gain / math.sqrt(layer.fan_in)
+        row = (
+            name,
+            tuple(shape),
+            LayerRole.CHAIN,
+            layer.activation.name,
+            stds[name],
+            proposed,
+            gain,
+            0.0,
+            exact,
+            reason,
+        )
+        rows.append(PlanRow(*row))
+    if len(rows) > 1:
+        rows[-1] = rows[-1]._replace(role=LayerRole.HEAD)
+    return (_fine(rows, selection) if keep_fine else rows), estimates
+
+
+def _fine(rows: list[PlanRow], selection: Selection) -> list[PlanRow]:
+    """Return the rows with the layers left alone if the chain as it is serves."""
+    ratios = [0.0 if row.reason or not row.proposed else math.log(row.std / row.proposed) for row in rows]
+    if not serves(accumulate(ratios), is_chain=True):
+        return rows
+    return [row if row.reason or selection.names(row.name) else row._replace(reason=FINE) for row in rows]
