@@ -11,15 +11,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from gradwalk.torch.layers import WeightLayer
 
-SHRINKS, GROWS = 1e7, 1e2  # the factors by which a whole chain may shrink the gradient, or let it grow
-SECTION_LIMIT = 6.0  # and a section between resets, either way, compared with its law
+_CHAIN = (1e-7, 1e2)  # the factors between which a whole chain may change the gradient
+_SECTION = (1 / 6, 3.0)  # and a section between resets, compared with its law; what is too large adds up over branches
 FINE = "fine as it is: its own scale serves"
 _PARTLY = "its section has a layer outside the theory"
 
 
 def serves(totals: Iterable[float], is_chain: bool) -> bool:
     """Return whether these logarithms of the own scale over that by the law, summed along a section, are harmless."""
-    low, high = (1 / SHRINKS, GROWS) if is_chain else (1 / SECTION_LIMIT, SECTION_LIMIT)
+    low, high = _CHAIN if is_chain else _SECTION
     return all(math.log(low) <= total <= math.log(high) for total in totals)
 
 
