@@ -136,7 +136,7 @@ def _logs(measured: Measured) -> dict[int, Array]:
 
 def _is_free(structure: Structure, place: int) -> bool:
     ends = structure.destinations(place)
-    return bool(ends) and all(end != OUTPUT and structure.nodes[end].op is Op.NORM for end, _ in ends)
+    return bool(ends) and all(end != OUTPUT and structure.nodes[end].op is Op.NORM for end in ends)
 
 
 def _is_measured(each: Sum, measured: Measured) -> bool:
