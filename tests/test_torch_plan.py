@@ -293,6 +293,24 @@ def test_adapters_are_left_alone():
     assert kept(model, plan)[-3:] == ["2.base", "2.lora_A", "2.lora_B"]
 
 
+def test_a_layer_that_computes_its_own_weights_is_left_alone():
+    class Standardised(nn.Linear):
+        def forward(self, x):
+            return F.linear(x, self.weight / self.weight.std())
+
+    plan = gwt.plan(nn.Sequential(Standardised(12, 12), nn.ReLU(), square()), keep_fine=False)
+    assert plan.rows[0].reason.startswith("its class has a forward of its own")
+
+
+def test_a_wrapper_that_is_only_called_attention_is_looked_into():
+    class Attention(nn.Module):
+        def forward(self, x):
+            return x
+
+    model = nn.Sequential(square(), Attention(), nn.ReLU(), square())
+    assert [row.activation for row in gwt.plan(model).rows] == ["linear", "relu"]
+
+
 def test_complex_weights_are_left_alone():
     model = nn.Sequential(nn.Linear(4, 4, dtype=torch.complex64), nn.Linear(4, 4, dtype=torch.complex64))
     assert {row.reason for row in gwt.init_(model).rows} == {"complex weights"}

@@ -15,7 +15,7 @@ from gradwalk.torch.given import Given, given_for
 from gradwalk.torch.roles import Role
 from gradwalk.torch.signals import Note
 from gradwalk.torch.trace import Reading, Sizes, Trace
-from gradwalk.torch.weight_layers import fan_in, is_padded
+from gradwalk.torch.weight_layers import computes_its_weights, fan_in, is_padded
 
 
 class Exclusion(Enum):
@@ -29,6 +29,7 @@ class Exclusion(Enum):
     LAZY = "lazy and not yet materialised: run the model once first"
     META = "on the meta device: there are no weights yet"
     COMPLEX = "complex weights"
+    SUBCLASS = "its class has a forward of its own, which may compute other weights"
     SHARED = "its weight is shared with another module"
     FROZEN = "frozen: requires_grad is False"
     ADAPTER = "an adapter, which starts where its authors want it"
@@ -195,7 +196,8 @@ def sort_out(trace: Trace) -> tuple[dict[str, Exclusion | None], list[LeftAlone]
     """Return the weight layers by name with the objection to drawing their weights, and the modules left alone."""
     objections: dict[str, Exclusion | None] = {}
     left_alone: list[LeftAlone] = []
-    uses = Counter(id(p) for module in trace.names for p in module._parameters.values() if p is not None)
+    held = [module._parameters for module in trace.names if module._parameters]
+    uses = Counter([id(p) for own in held for p in own.values() if p is not None])
     hidden = "\0"  # prefix of the names inside the last module that hides its own; no name begins with NUL
     for module, name in trace.names.items():
         role = trace.roles[module]
@@ -231,6 +233,8 @@ def _objection(module: nn.Module, name: str, uses: Mapping[int, int]) -> Exclusi
         return Exclusion.META
     if weight.is_complex():
         return Exclusion.COMPLEX
+    if computes_its_weights(module):
+        return Exclusion.SUBCLASS
     if uses[id(weight)] > 1:
         return Exclusion.SHARED
     if not weight.requires_grad:

@@ -61,7 +61,9 @@ def _other_role(module: nn.Module, kind: type[nn.Module]) -> Role:
     home = kind.__module__
     if isinstance(module, nn.RNNBase | nn.RNNCellBase):
         return Role.RECURRENT
-    if re.search(r"(Attention|Attn)$", kind.__name__) or home == "torch.nn.modules.transformer":
+    if re.search(r"(Attention|Attn)$", kind.__name__) and any(True for _ in module.parameters()):
+        return Role.ATTENTION
+    if home == "torch.nn.modules.transformer":
         return Role.ATTENTION
     if isinstance(module, nn.Embedding | nn.EmbeddingBag):
         return Role.EMBEDDING

@@ -6,12 +6,19 @@ from torch import Tensor, nn
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 _KINDS = (nn.Linear, *_CONVOLUTIONS, *TRANSPOSED)
+_FORWARDS = frozenset(kind.forward for kind in _KINDS)
 NAMES = "Linear, Conv or ConvTranspose"
 
 
 def is_weight_layer(module: nn.Module) -> bool:
     """Return whether a module is a layer whose weights the gradient walks over."""
     return isinstance(module, _KINDS) or _is_conv1d(module)
+
+
+def computes_its_weights(module: nn.Module) -> bool:
+    """Return whether a subclass has a forward of its own, as those that standardise or mask their weights have."""
+    kind = type(module)
+    return not _is_conv1d(module) and kind.forward not in _FORWARDS
 
 
 def is_dense(module: nn.Module) -> bool:
