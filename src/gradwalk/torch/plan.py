@@ -23,12 +23,12 @@ from gradwalk.checks import Weights
 from gradwalk.gains import GainEstimate, unsteady_message
 from gradwalk.plans import LeftAlone as Module
 from gradwalk.plans import Plan, PlanRow
-from gradwalk.torch.chains import is_plain, plain_rows
 from gradwalk.torch.given import Choice, Given, Selection
 from gradwalk.torch.graph import RESETS
 from gradwalk.torch.laws import Law, gate_gain, unbiased
 from gradwalk.torch.layers import Layers, WeightLayer, layers_of
 from gradwalk.torch.padding import log_losses, unknown_losses
+from gradwalk.torch.plain import is_plain, plain_rows
 from gradwalk.torch.reach import Reach
 from gradwalk.torch.scales import deviations, on_purpose
 from gradwalk.torch.sections import kept_sections
