@@ -189,7 +189,8 @@ def _unreached(name: str, module: nn.Module, objection: Exclusion | None) -> Wei
 
 
 def _fan_in(module: nn.Module) -> int:
-    return 0 if isinstance(module.weight, nn.parameter.UninitializedParameter) else fan_in(module)
+    own = module._parameters.get("weight")
+    return 0 if isinstance(own, nn.parameter.UninitializedParameter) else fan_in(module)
 
 
 def sort_out(trace: Trace) -> tuple[dict[str, Exclusion | None], list[LeftAlone]]:

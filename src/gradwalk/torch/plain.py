@@ -36,33 +36,26 @@ def plain_rows(
 ) -> tuple[list[PlanRow], dict[Law, GainEstimate]]:
     """Return the rows of a plain chain, and the gains of the laws that they follow."""
     steps = max(layers.depth - 1, 1)
+    known: dict[tuple[int, int, float], tuple[float, float, bool]] = {}  # by what tells the laws of one model apart
     estimates: dict[Law, GainEstimate] = {}
     rows: list[PlanRow] = []
+    free = selection.only is None and not selection.skip
     for layer in layers.weight_layers:
-        assert layer.activation is not None
-        law = Law(layer.activation, layer.fan_in, steps, weights, layer.dropout)
-        estimate = estimates.get(law)
-        if estimate is None:
+        f, name = layer.activation, layer.name
+        assert f is not None
+        key = (id(f), layer.fan_in, layer.dropout)
+        if key not in known:
+            law = Law(f, layer.fan_in, steps, weights, layer.dropout)
             estimate = estimates[law] = unbiased(law)
-        name, gain, shape = layer.name, estimate.value, tuple(weight_of(layer.module).shape)
-        exact = estimate.kind == "neutral" and not (weights == "orthogonal" and shape[0] > layer.fan_in)
-        reason = selection.reason_against(name, layer.module)
+            known[key] = estimate.value, estimate.value / math.sqrt(layer.fan_in), estimate.kind == "neutral"
+        gain, proposed, exact = known[key]
+        shape = tuple(weight_of(layer.module).shape)
+        if weights == "orthogonal" and shape[0] > layer.fan_in:  # the gain is that of a square matrix
+            exact = False
+        reason = "" if free else selection.reason_against(name, layer.module)
         if not reason and name in purposes and not selection.names(name):
             reason = purposes[name]
-        proposed = gain / math.sqrt(layer.fan_in)
-        row = (
-            name,
-            tuple(shape),
-            LayerRole.CHAIN,
-            layer.activation.name,
-            stds[name],
-            proposed,
-            gain,
-            0.0,
-            exact,
-            reason,
-        )
-        rows.append(PlanRow(*row))
+        rows.append(PlanRow(name, shape, LayerRole.CHAIN, f.name, stds[name], proposed, gain, 0.0, exact, reason))
     if len(rows) > 1:
         rows[-1] = rows[-1]._replace(role=LayerRole.HEAD)
     return (_fine(rows, selection) if keep_fine else rows), estimates

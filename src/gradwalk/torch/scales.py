@@ -11,22 +11,28 @@ from gradwalk.torch.layers import UNDRAWABLE, WeightLayer
 from gradwalk.torch.weight_layers import weight_of
 
 _ORDINARY = (0.3, 2.5)  # gains of the usual initialisers: torch's default has 0.58, Xavier 1, He 1.41
+_ENOUGH = 4096  # entries of a weight that show its scale
 _APART = 4.0  # how far a layer is from the others, in both scale and gain, that is scaled on purpose
 
 
 def deviations(layers: Sequence[WeightLayer]) -> dict[str, float]:
-    """Return the root mean square of each layer's weights, NaN where it has no values."""
+    """Return the root mean square of each layer's weights, of large ones by their first rows; NaN without values."""
     stds = dict.fromkeys([layer.name for layer in layers], math.nan)
-    held: dict[tuple[torch.dtype, torch.device], list[tuple[str, Tensor]]] = {}
+    held: dict[tuple[torch.dtype, torch.device], list[tuple[str, Tensor, Tensor]]] = {}
     for layer in layers:
         if layer.objection not in UNDRAWABLE:
             weight = weight_of(layer.module)
-            held.setdefault((weight.dtype, weight.device), []).append((layer.name, weight))
+            held.setdefault((weight.dtype, weight.device), []).append((layer.name, _first_rows(weight), weight))
     for group in held.values():
-        norms = torch.stack(torch._foreach_norm([weight for _, weight in group])).tolist()
-        for (name, weight), norm in zip(group, norms, strict=True):
-            stds[name] = norm / math.sqrt(max(weight.numel(), 1))
+        norms = torch.stack(torch._foreach_norm([rows for _, rows, _ in group])).tolist()
+        for (name, rows, weight), norm in zip(group, norms, strict=True):
+            stds[name] = norm / math.sqrt(max(rows.numel(), 1)) or float(weight.double().square().mean().sqrt())
     return stds
+
+
+def _first_rows(weight: Tensor) -> Tensor:
+    count = weight.numel()
+    return weight if count <= _ENOUGH else weight[: max(1, _ENOUGH * len(weight) // count)]
 
 
 def on_purpose(layers: Sequence[WeightLayer], stds: Mapping[str, float]) -> dict[str, str]:

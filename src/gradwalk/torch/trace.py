@@ -28,7 +28,7 @@ class Sizes(NamedTuple):
     returned: torch.Size
 
 
-@dataclass
+@dataclass(slots=True)
 class Reading:
     """What a weight layer read when it ran first, and the notes on what became of its output."""
 

@@ -58,8 +58,11 @@ def is_padded(module: nn.Module) -> bool:
 
 def weight_of(module: nn.Module) -> Tensor:
     """Return the weight of a layer, also where a parametrisation computes it."""
-    weight = module.weight
-    assert isinstance(weight, Tensor)
+    weight = module._parameters.get("weight")
+    if weight is None:
+        computed = module.weight
+        assert isinstance(computed, Tensor)
+        return computed.detach()
     return weight.detach()
 
 
