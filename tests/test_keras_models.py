@@ -179,6 +179,16 @@ def test_models_inside_models_are_read_and_activations_given_by_name():
     assert plan(outer).row("out").reason.startswith("it reads the output of lambda")
 
 
+def test_the_outputs_of_a_model_inside_another_keep_their_order():
+    x = keras.Input((8,))
+    shared = Dense(8, name="shared")(x)
+    inner = keras.Model(x, [keras.ops.tanh(shared), keras.ops.relu(Dense(8, name="second")(x)), x], name="inner")
+    one, two, three = inner(x)
+    parts = [Dense(2, name=name)(part) for name, part in (("c", three), ("b", two), ("a", one))]
+    rows = plan(keras.Model(x, parts))
+    assert [rows.row(name).activation for name in "abc"] == ["tanh", "relu", "linear"]
+
+
 def test_the_calls_of_a_subclassed_model_are_not_guessed():
     class Own(keras.Model):
         def __init__(self):

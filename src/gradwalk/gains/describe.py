@@ -83,15 +83,19 @@ def gain(
     if isinstance(activation, Block):
         if formula != "exact":
             raise ValueError(f"gain: the paper prints no formula for blocks; use formula='exact', got {activation}")
-        estimate = solve_gain(activation, width, depth, weights=weights, seed=seed, dropout=dropout)
-        if estimate.kind == "unsteady" and estimate.spread > SERVICEABLE:
-            message = f"gain: {activation} is unsteady: the final log-norm has a spread of {estimate.spread:.1f}"
-            warnings.warn(message, UnsteadyWarning, stacklevel=2)
-        return estimate.value
+        return _of_block(activation, solve_gain(activation, width, depth, weights=weights, seed=seed, dropout=dropout))
     description = describe_gain(activation, width, depth, weights=weights, formula=formula, seed=seed, dropout=dropout)
     if description.warning is not None:
         warnings.warn(description.warning, UnsteadyWarning, stacklevel=2)
     return description.gain
+
+
+def _of_block(block: Block, estimate: GainEstimate) -> float:
+    """Return the gain of a block, after a warning where single networks are too far from it."""
+    if estimate.kind == "unsteady" and estimate.spread > SERVICEABLE:
+        message = f"gain: {block} is unsteady: the final log-norm has a spread of {estimate.spread:.1f}"
+        warnings.warn(message, UnsteadyWarning, stacklevel=3)
+    return estimate.value
 
 
 def describe_gain(

@@ -29,7 +29,7 @@ class Trace:
         self._runs: dict[str, int] = {}
         self._names: dict[int, str] = {}
         outputs = self._run(model, {}, "")
-        self.dataflow = Dataflow(self.nodes, sorted(outputs))
+        self.dataflow = Dataflow(self.nodes, outputs)
         self.left_alone = tuple(self._find(model))
 
     @property
@@ -37,19 +37,19 @@ class Trace:
         """The weight layers, in the order of the forward pass where that is known."""
         return [self._weight_layer(name, layer) for name, layer in self.kernels.items()]
 
-    def _run(self, model: Any, places: dict[int, int], prefix: str) -> set[int]:
+    def _run(self, model: Any, places: dict[int, int], prefix: str) -> list[int]:
         """Append the nodes of a model, whose inputs are known by the places of their tensors; return its outputs."""
         graph = graph_of(model)
         if graph is None:
-            return set()
+            return []
         by_depth = graph._nodes_by_depth
         for node in (node for depth in sorted(by_depth, reverse=True) for node in by_depth[depth]):
-            reads = tuple(dict.fromkeys(places[id(tensor)] for tensor in node.input_tensors if id(tensor) in places))
+            reads = tuple(places[id(tensor)] for tensor in node.input_tensors)
             if not node.input_tensors and id(node.outputs[0]) in places:
                 continue  # an input of a model inside another
             for tensor, place in zip(node.outputs, self._places(node.operation, node, reads, prefix), strict=False):
                 places[id(tensor)] = place
-        return {places[id(tensor)] for tensor in keras.tree.flatten(graph.outputs)}
+        return [places[id(tensor)] for tensor in keras.tree.flatten(graph.outputs)]
 
     def _places(self, operation: Any, node: Any, reads: tuple[int, ...], prefix: str) -> list[int]:
         """Append the nodes of one call, and return the places of its outputs."""
@@ -58,8 +58,8 @@ class Trace:
         inner = graph_of(operation)
         if inner is not None:
             inputs = keras.tree.flatten(inner.inputs)
-            known = {id(tensor): place for tensor, place in zip(inputs, reads, strict=False)}
-            return sorted(self._run(operation, known, f"{prefix}{operation.name}/"))
+            known = {id(tensor): place for tensor, place in zip(inputs, reads, strict=True)}
+            return self._run(operation, known, f"{prefix}{operation.name}/")
         if type(operation) in WEIGHT_LAYERS:
             return [self._weights(operation, reads, f"{prefix}{operation.name}")] * len(node.outputs)
         return [self._append(node_of(operation, reads))] * len(node.outputs)
