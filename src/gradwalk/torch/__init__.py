@@ -2,7 +2,7 @@
 
 `random_walk_` fills one tensor; `plan` shows what `init_` would do to a whole model, and `init_` does it; `Steady`
 makes gelu, silu and mish usable in deep networks; `probe` measures the walk and compares it with the prediction;
-`calibrate_` tunes it on data; `Monitor` records it during training.
+`compare` shows it under several initialisations; `calibrate_` tunes it on data; `Monitor` records it during training.
 """
 
 try:
@@ -12,6 +12,7 @@ except ModuleNotFoundError as error:
 
 from gradwalk.plans import LayerRole, Plan, PlanRow
 from gradwalk.torch.calibrate import Calibration, calibrate_
+from gradwalk.torch.compare import Comparison, compare
 from gradwalk.torch.counterparts import counterpart, counterpart_of_function, module_for
 from gradwalk.torch.elementwise import Elementwise
 from gradwalk.torch.init import init_
@@ -27,6 +28,7 @@ from gradwalk.torch.walk import GradientWalk
 
 __all__ = [
     "Calibration",
+    "Comparison",
     "Elementwise",
     "Exclusion",
     "GradientWalk",
@@ -43,6 +45,7 @@ __all__ = [
     "Trace",
     "WeightLayer",
     "calibrate_",
+    "compare",
     "counterpart",
     "counterpart_of_function",
     "find_layers",

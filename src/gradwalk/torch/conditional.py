@@ -15,11 +15,15 @@ _SHARPEST = 1e9  # above this shape parameter a gamma variate is constant to all
 
 
 class Law(NamedTuple):
-    """Mean and variance of ln(|delta_d| / |delta_(d+1)|) per example, and the variance of their mean over the batch."""
+    """Mean and variance of ln(|delta_d| / |delta_(d+1)|) per example, and the variance of their mean over the batch.
+
+    alike: the mean squared cosine between the gradients of two examples.
+    """
 
     mean: Tensor
     variance: Tensor
     pooled: Tensor
+    alike: Tensor
 
 
 def dense_law(h: Tensor, a: Tensor, delta: Tensor, slopes: Tensor, mean_square: Tensor, orthogonal: Tensor) -> Law:
@@ -71,17 +75,19 @@ def _log_beta(mean: Tensor, variance: Tensor, most: Tensor) -> tuple[Tensor, Ten
 
 def _law(log_mean: Tensor, log_variance: Tensor, delta: Tensor, steep: Tensor) -> Law:
     deviation = log_variance.nan_to_num(0.0).clamp(min=0).sqrt()
-    overlap = _overlaps(delta, steep)
+    alike = (delta @ delta.mT).square()
+    overlap = alike * _shared(steep)
     known = torch.isfinite(log_mean)
     weights = deviation * known / known.sum(-1, keepdim=True).clamp(min=1)
-    return Law(log_mean, log_variance, torch.einsum("li,lij,lj->l", weights, overlap, weights))
+    pooled = torch.einsum("li,lij,lj->l", weights, overlap, weights)
+    return Law(log_mean, log_variance, pooled, alike.mean(dim=(-2, -1)))
 
 
-def _overlaps(delta: Tensor, steep: Tensor) -> Tensor:
-    """Return how the squared norms below correlate between examples, given their gradients and slopes.
+def _shared(steep: Tensor) -> Tensor:
+    """Return how far the slopes of two examples let the same units through.
 
     The random vectors W^T delta of two examples correlate as their deltas do, and squares of Gaussians correlate as the
     square of that, in the units that both slopes let through.
     """
     through = torch.nn.functional.normalize(steep, dim=-1, eps=1e-300)
-    return (delta @ delta.mT).square() * (through @ through.mT)
+    return through @ through.mT

@@ -27,6 +27,7 @@ from gradwalk.torch.measurement import Call, Measured
 from gradwalk.torch.web import Sources, sources
 from gradwalk.torch.weight_layers import fan_in, is_dense, output_rows, weight_of
 
+_SLOPES = 1.25  # how much the slopes add to the variance of a step: nothing for linear units, a quarter for ReLU
 BAND = 1.96  # standard deviations on either side: 95 %
 
 
@@ -34,13 +35,15 @@ BAND = 1.96  # standard deviations on either side: 95 %
 class Prediction:
     """Mean and standard deviation of the log-norm per layer, layer 1 first; NaN where unknown.
 
-    bias: the final mean over all networks with weights of this scale, without what is particular to this one; NaN
-    unless the layers are a chain. reasons: per layer, why nothing is predicted there, "" elsewhere.
+    bias, luck: mean and standard deviation of the final log-norm over all networks with weights of this scale, without
+    what is particular to this one; NaN unless the layers are a chain. reasons: per layer, why nothing is predicted
+    there, "" elsewhere.
     """
 
     mean: Array
     sd: Array
     bias: float
+    luck: float
     reasons: tuple[str, ...]
 
 
@@ -55,11 +58,15 @@ class Point(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The expected ln |delta| per example, the variance of its mean over the batch, and its mean over all networks."""
+    """The expected ln |delta| per example, and the variance of its mean over the batch.
+
+    typical, luck: mean and variance of the step over all networks with weights of this scale.
+    """
 
     mean: Array
     variance: float
     typical: float
+    luck: float
 
 
 def predict(
@@ -152,26 +159,35 @@ class _Steps:
             torch.tensor([each == "orthogonal" for each in kinds], device=uppers[0].delta.device),
         )
         means, pooled = law.mean.cpu().numpy(), law.pooled.cpu().numpy()
+        variances, alike = law.variance.cpu().numpy(), law.alike.cpu().numpy()
         return {
-            place: Step(means[n] + uppers[n].logs, float(pooled[n]), self._typical(place, sizes[n], kinds[n], means[n]))
+            place: Step(
+                means[n] + uppers[n].logs,
+                float(pooled[n]),
+                *self._typical(place, sizes[n], kinds[n], means[n], variances[n], float(alike[n])),
+            )
             for n, place in enumerate(places)
         }
 
     def _slopes(self, place: int, call: Call) -> Tensor:
         return doubled(pulled_back([call.input], [torch.ones_like(call.input)], self.points[place].at))
 
-    def _typical(self, place: int, size: float, weights: Weights, means: Array) -> float:
-        """Return the mean step over all networks with weights of this scale.
+    def _typical(
+        self, place: int, size: float, weights: Weights, means: Array, variances: Array, alike: float
+    ) -> tuple[float, float]:
+        """Return mean and variance of the step over all networks with weights of this scale.
 
-        For others than neutral activations it depends on the forward pass, and is that of this network.
+        For others than neutral activations it depends on the forward pass, and is that of this network. variances: of
+        the step given the slopes. alike: the share of them that is common to the examples.
         """
         upper = self.web[place].layers[0]
         f, call = self.reads.get(upper), self.points[upper].call
         assert call is not None
         if f is None or kind(f) != "neutral" or not size:
-            return _mean(means)
+            return _mean(means), _SLOPES * _mean(variances) * alike
         width = fan_in(call.module)
-        return math.log(size * width) / 2 + step(f, width, weights=weights).drift / 2
+        whole = step(f, width, weights=weights)
+        return math.log(size * width) / 2 + whole.drift / 2, whole.variance / 4 * alike
 
     def drawn(self, place: int) -> Step:
         """Return a step by redrawing the weights above."""
@@ -181,7 +197,7 @@ class _Steps:
         partial = bool(above.sums) or above.ends
         aligned = all(upper.shift == shift for upper in uppers) and (not partial or point.shift == shift)
         if not aligned or not 0 < largest < math.inf:
-            return Step(np.full(len(point.logs), math.nan), math.nan, math.nan)
+            return Step(np.full(len(point.logs), math.nan), math.nan, math.nan, math.nan)
         calls, deltas = [upper.call for upper in uppers if upper.call], [upper.delta / largest for upper in uppers]
         own = point.delta / largest if partial else None
         gradients = drawn_gradients(calls, deltas, point.at, own, self.random)
@@ -193,7 +209,7 @@ class _Steps:
         variance = float(np.var(logs[:, counted].mean(axis=1), ddof=1)) if counted.any() else math.nan
         start = above.parent
         assert start is not None
-        return Step(mean, variance * (1 + 1 / DRAWS), _mean(_minus(mean, self.points[start].logs)))
+        return Step(mean, variance * (1 + 1 / DRAWS), _mean(_minus(mean, self.points[start].logs)), _SLOPES * variance)
 
 
 def _seed(points: dict[int, Point]) -> int:
@@ -221,7 +237,7 @@ def _accumulated(
         elif start is None:
             walks[place] = _Walk(_mean(_minus(logs, m.reference)), 0.0)
         else:
-            before, move = walks[start], steps.get(place, Step(logs, 0.0, 0.0))
+            before, move = walks[start], steps.get(place, Step(logs, 0.0, 0.0, 0.0))
             mean = before.mean + _mean(_minus(move.mean, points[start].logs))
             walks[place] = _Walk(mean, before.variance + move.variance, before.reason)
     return walks
@@ -237,11 +253,13 @@ def _prediction(
     path = [unseen if call.node is None else walks[call.node] for call in measured.calls]
     chain = [call.node for call in measured.calls]
     single = all(node in web and not web[node].sums and len(web[node].layers) <= 1 for node in chain)
-    typical = [steps[node].typical for node in chain[:-1] if node in steps]
-    whole = single and len(typical) == len(chain) - 1
+    taken = [steps[node] for node in chain[:-1] if node in steps]
+    whole = single and len(taken) == len(chain) - 1
+    bias = sum(each.typical for each in taken) if whole else math.nan
+    luck = math.sqrt(sum(each.luck for each in taken)) if whole else math.nan
     mean = np.array([walk.mean for walk in path])
     sd = np.sqrt(np.array([walk.variance for walk in path]))
-    return Prediction(mean, sd, sum(typical) if whole else math.nan, tuple(walk.reason for walk in path))
+    return Prediction(mean, sd, bias, luck, tuple(walk.reason for walk in path))
 
 
 def _minus(one: Array, other: Array) -> Array:

@@ -47,11 +47,16 @@ def probe(model: nn.Module, inputs: Inputs, loss_fn: Loss, *, activation: Given 
     >>> probe(net, torch.eye(8), lambda y: y.square().sum()).layers
     ('0', '2')
     """
-    model = unwrapped(model, "probe")
-    given_for(activation, "probe")
+    return probed(model, inputs, loss_fn, activation, "probe")
+
+
+def probed(model: nn.Module, inputs: Inputs, loss_fn: Loss, activation: Given, where: str) -> GradientWalk:
+    """Return what `probe` returns; errors begin with `where`, the function that the user called."""
+    model = unwrapped(model, where)
+    given_for(activation, where)
     trace = Trace(model)
-    measured = measure(model, inputs, loss_fn, "probe", trace)
-    walk = compared(measured, trace, activation, "probe")
+    measured = measure(model, inputs, loss_fn, where, trace)
+    walk = compared(measured, trace, activation, where)
     return replace(walk, remedy=remedy(walk, trace, activation))
 
 
@@ -81,6 +86,7 @@ def compared(measured: Measured, trace: Trace, activation: Given, where: str) ->
         gains=np.array([_gain(call) for call in measured.calls]),
         relative=np.array([_relative(call, measured, trace) for call in measured.calls]),
         bias=prediction.bias,
+        luck=prediction.luck,
         examples=len(measured.log_norm),
         lost=measured.lost,
         broken=measured.broken,

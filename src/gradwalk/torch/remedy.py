@@ -27,13 +27,18 @@ def remedy(walk: GradientWalk, trace: Trace, activation: Given) -> str:
     end = "" if walk.broken or not walk.chain else _end(walk)
     if end:
         return f"Only the {end} layer is off: gradwalk.torch.calibrate_(model, inputs, loss_fn) corrects it."
-    if _is_off(Draft(layers_from(trace, activation, "probe"), "gaussian", Selection(None, None, "probe")).plan):
-        return "Initialise the model with gradwalk.torch.init_(model)."
+    for keep_fine, call in ((True, "init_(model)"), (False, "init_(model, keep_fine=False)")):
+        if _is_off(_plan(trace, activation, keep_fine)):
+            return f"Initialise the model with gradwalk.torch.{call}."
     if walk.broken:
         return "Check the inputs, the loss and the scale of the weights."
     if walk.chain and not np.isnan(walk.log_norm).any():
         return "gradwalk.torch.calibrate_(model, inputs, loss_fn) scales the weights until the walk is flat."
     return "Compare the scale of the layers that it names with that of the others (gains, relative)."
+
+
+def _plan(trace: Trace, activation: Given, keep_fine: bool) -> Plan:
+    return Draft(layers_from(trace, activation, "probe"), "gaussian", Selection(None, None, "probe"), keep_fine).plan
 
 
 def _end(walk: GradientWalk) -> str:

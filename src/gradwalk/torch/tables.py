@@ -15,9 +15,7 @@ _NOTES = 5
 
 def walk_table(walk: "GradientWalk") -> str:
     """Return the table of a walk, one row per layer, the stream if there is one, the first notes and the verdict."""
-    head = (
-        f"{'layer':<24} {'reads':<12} {'log-norm':>8} {'±':>5} {'predicted':>15} {'z':>5} {'forward':>7} {'stuck':>5}"
-    )
+    head = f"{'layer':<24} {'reads':<12} {'log-norm':>8} {'±':>5} {'predicted':>15} {'z':>5}"
     rows = [_walk_row(walk, place) for place in range(len(walk.layers))]
     notes = [line for note in walk.notes[:_NOTES] for line in textwrap.wrap(note, _WIDTH, subsequent_indent="  ")]
     return "\n".join(

@@ -196,7 +196,7 @@ def is_deep(matrices: int, chain: bool) -> bool:
 
 
 def bounds(deep: bool, half_band: float) -> tuple[float, float]:
-    """Return between which log-norms a gradient is fine; half_band: of the prediction, NaN where there is none."""
+    """Return between which log-norms a gradient is fine; half_band: what luck may do, NaN where it is not known."""
     low, high = (1 / LIMIT, LIMIT) if deep else _LENIENT
     half_band = half_band if math.isfinite(half_band) else 0.0
     return min(math.log(low), -half_band), max(math.log(high), half_band)

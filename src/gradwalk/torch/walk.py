@@ -41,12 +41,13 @@ class GradientWalk:
     of units that are dead or saturated for all examples, |f'| below 5 % of its largest value; NaN for fewer than 8
     examples. predicted, low, high: mean and 95 % band; z: (log_norm - predicted) / sd. All NaN where unknown.
     gains: rms(W) sqrt(fan-in), by which a layer multiplies the norm of a gradient on average. relative:
-    ln(|dE/dW| / |W|). bias: the final log-norm that weights of this scale give on average, NaN unless the layers are a
-    chain. lost: the index of the layer at and below which a plain backward pass leaves the range of its dtype, -1 if
-    there is none. broken: what is not finite, if anything. chain: whether the layers are one path. share: that of the
-    weights whose layers were seen. zeros: the layers and factors that start at zero or near. stream, blocks: the places
-    that all paths lead through, and the residual branches; empty for a chain. The last place of the stream takes the
-    part of layer D. parameters: the weights outside these layers. remedy: what to do, "" where nothing is wrong.
+    ln(|dE/dW| / |W|). bias, luck: mean and standard deviation of the final log-norm over networks with weights of this
+    scale, NaN unless the layers are a chain. lost: the index of the layer at and below which a plain backward pass
+    leaves the range of its dtype, -1 if there is none. broken: what is not finite, if anything. chain: whether the
+    layers are one path. share: that of the weights whose layers were seen. zeros: the layers and factors that start at
+    zero or near. stream, blocks: the places that all paths lead through, and the residual branches; empty for a chain.
+    The last place of the stream takes the part of layer D. parameters: the weights outside these layers. remedy: what
+    to do, "" where nothing is wrong.
     """
 
     layers: tuple[str, ...]
@@ -63,6 +64,7 @@ class GradientWalk:
     gains: Array
     relative: Array
     bias: float
+    luck: float
     examples: int
     lost: int
     broken: str
@@ -95,12 +97,12 @@ class GradientWalk:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Between which log-norms a gradient is fine: a factor of 10 over deep chains, or half the 95 % band if wider.
+        """Between which log-norms a gradient is fine: a factor of 10 over deep chains, or what luck makes of it.
 
         In shallower networks, and where sums and norms hold the signal, a gradient may grow by 1000 and shrink by a
         million: models are trained from there every day.
         """
-        return bounds(self.is_deep, (self.high[0] - self.low[0]) / 2 if len(self.layers) else math.nan)
+        return bounds(self.is_deep, 1.96 * self.luck)
 
     @cached_property
     def _judge(self) -> Judge:
