@@ -30,6 +30,7 @@ from fuzzing import values as v
 from fuzzing.targets import FOLDER, TARGETS, Target
 
 from gradwalk import cli
+from gradwalk.activations import FAMILIES
 
 SECONDS, BYTES = 20.0, 1_000_000_000
 DOCUMENTED = (ValueError, TypeError, OSError, ModuleNotFoundError)
@@ -157,9 +158,14 @@ def function(chance: random.Random, outcomes: Counter[str]) -> tuple[str, str | 
     }
     arguments = {name: maker(chance) for name, maker in makers.items()}
     described = f"{target.name}({', '.join(f'{name}={brief(value)}' for name, value in arguments.items())})"
+    known = set(FAMILIES.registered)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return described, answer(target, arguments, outcomes)
+        try:
+            return described, answer(target, arguments, outcomes)
+        finally:
+            for name in set(FAMILIES.registered) - known:  # so that no call depends on those before it
+                FAMILIES.remove(name)
 
 
 def answer(target: Target, arguments: dict[str, Any], outcomes: Counter[str]) -> str | None:

@@ -114,5 +114,5 @@ def _moments(activation: Activation, q: float) -> tuple[float, float, float]:
         f, slope = np.asarray(activation.f(a)), np.asarray(activation.derivative(a))
         moments = float(weight @ f**2), float(weight @ slope**2), float(weight @ (a * f * slope))
     if not np.all(np.isfinite(moments)) or moments[0] <= 0:
-        raise ValueError(f"{activation}: f must be finite and not zero everywhere, but is not at q={q:g}")
+        raise ValueError(f"quadrature: f of {activation} must be finite and not zero everywhere, but is not at q={q:g}")
     return moments
