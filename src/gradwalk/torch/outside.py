@@ -22,9 +22,9 @@ _SKIPPED = (Role.EMBEDDING, Role.NORM)
 def outside_parameters(measured: Measured, trace: Trace) -> tuple[Parameter, ...]:
     """Return the matrices among the parameters that belong to no layer of the walk, with their gradients."""
     seen = {id(p) for call in measured.calls for p in call.module.parameters()}
-    found = []
+    owners, found = _owners(trace), []
     for name, gradient in measured.parameters.items():
-        module, parameter = _owner(trace.model, name)
+        module, parameter = owners[name]
         outside = parameter.dim() > 1 and id(parameter) not in seen and trace.roles[module] not in _SKIPPED
         if not outside or _ADDED.search(name.rpartition(".")[2]):
             continue
@@ -37,12 +37,10 @@ def outside_parameters(measured: Measured, trace: Trace) -> tuple[Parameter, ...
     return tuple(found)
 
 
-def _owner(model: nn.Module, name: str) -> tuple[nn.Module, nn.Parameter]:
-    path, _, own = name.rpartition(".")
-    module = model.get_submodule(path)
-    parameter = module._parameters[own]
-    assert parameter is not None
-    return module, parameter
+def _owners(trace: Trace) -> dict[str, tuple[nn.Module, nn.Parameter]]:
+    """Return the module of each parameter, by its name; a module's own attributes may hide it from `get_submodule`."""
+    held = {id(p): module for module in trace.names for p in module._parameters.values() if p is not None}
+    return {name: (held[id(p)], p) for name, p in trace.model.named_parameters()}
 
 
 def share_seen(measured: Measured, trace: Trace) -> float:
@@ -50,8 +48,7 @@ def share_seen(measured: Measured, trace: Trace) -> float:
     seen = {id(p) for call in measured.calls for p in call.module.parameters()}
     used = {name for name, gradient in measured.parameters.items() if gradient is not None}
     counts = [0, 0]
-    for name, parameter in trace.model.named_parameters():
-        module, _ = _owner(trace.model, name)
+    for name, (module, parameter) in _owners(trace).items():
         counted = id(parameter) in seen or name in used or module in measured.hidden
         if counted and parameter.dim() > 1 and trace.roles[module] not in _SKIPPED:
             counts[id(parameter) in seen] += parameter.numel()
