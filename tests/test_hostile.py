@@ -41,6 +41,8 @@ HUGE = 10**400
         (lambda: gw.activation("a" + " " * 3000 + ")"), "activation: a name must have at most 200 characters"),
         (lambda: gw.activation(["relu"]), "activation: must be a name or a gradwalk.Activation"),
         (lambda: gw.solve_gain("tanh", 10**7, 3), "solve_gain: networks of 40,000,000 units take long to sample"),
+        (lambda: gw.Activation("odd", np.tanh, np.cos, range(HUGE)), "Activation: there can be at most 1,000 kinks"),
+        (lambda: gw.register("odd", np.tanh, np.array([])), "Activation: derivative must be a function"),
         (lambda: gw.residual(gw.dense("relu"), scale=HUGE), "residual: scale must be positive and finite"),
     ],
 )
@@ -125,6 +127,15 @@ def test_a_spec_may_begin_with_a_byte_order_mark_and_must_not_be_huge(tmp_path):
         file.truncate(10**10)  # a sparse file of 10 GB
     with pytest.raises(ValueError, match=r"mine\.toml: a spec must have at most 10,000,000 bytes, got 10,000,000,000"):
         Spec.load(path)
+
+
+@pytest.mark.parametrize("name", ["\0", "\ud800"])
+def test_a_name_that_no_file_can_have_is_refused(name):
+    pytest.importorskip("torch")
+    from gradwalk.sweep import Spec
+
+    with pytest.raises(ValueError, match=r"^sweep: .*: not a path: "):
+        Spec.load(name)
 
 
 @pytest.mark.parametrize("device", ["foo", "", "cuda:99", "xla", "cpu:x", 3.5])

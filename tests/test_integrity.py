@@ -14,11 +14,12 @@ from helpers.toy_speech import pack, sample_files, tape
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 
+import numpy as np
 import torch
 
-from gradwalk import cli
+from gradwalk import activations, cli
 from gradwalk.data import corpus, load
-from gradwalk.sweep import Spec, Store, UnreadableWarning, run_sweep, status
+from gradwalk.sweep import Entry, Spec, Store, UnreadableWarning, run_sweep, status
 from gradwalk.sweep.folder import CHECKPOINTS, LOCK, STORE
 from gradwalk.sweep.writer import Writer
 from gradwalk.train import DamageWarning, Run, State, checkpoint, train
@@ -171,8 +172,6 @@ def test_damaged_epochs_of_a_run_under_way_are_left_out_and_measured_again(whole
 
 
 def replace_entry(result):
-    from gradwalk.sweep import Entry
-
     return Entry(result.identity, result.run, result.parameters, result.train_examples, result.test_examples)
 
 
@@ -190,6 +189,31 @@ def test_a_store_with_other_tables_is_refused_in_one_sentence(folder, statement,
     for opened in (Store, Writer):
         with pytest.raises(ValueError, match=rf"^sweep: {folder / STORE} {reason}.*; "):
             opened(folder)
+
+
+def test_a_run_that_this_version_cannot_read_is_shown_as_such_and_hides_no_other(folder, capsys):
+    activations.register("briefly known", np.tanh, lambda a: np.cosh(a) ** -2)
+    spec = Spec.load(SMALL, ["depth=3", "gain=1.1", "activation='briefly known'"])
+    run_sweep(spec, folder)
+    activations.FAMILIES.remove("briefly known")
+    with Writer(folder) as writer:
+        writer.enlist([Entry("newer", Newer(), 1, 1, 1)])
+    reasons = [run.reason for run in status(folder).unreadable]
+    assert reasons == [
+        "its settings: activation: there is no activation 'briefly known'; " + reasons[0].partition("; ")[2],
+        "its settings: there is no setting 'mood'",
+    ]
+    code, printed, errors = command(capsys, "sweep", "export", folder, "--to", folder / "epochs.csv", "--epochs")
+    assert (code, printed) == (0, f"written: {folder / 'epochs.csv'}, 9 rows\n")
+    assert "2 runs in" in errors
+    assert run_sweep(Spec.load(WITH_DIVERGED), folder).kept == 5
+
+
+class Newer:
+    """A run with a setting of a later version."""
+
+    def model_dump_json(self):
+        return '{"mood": "good"}'
 
 
 def test_the_log_of_a_store_that_was_moved_away_is_not_replayed_into_a_new_one(folder):
