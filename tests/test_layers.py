@@ -23,7 +23,7 @@ ALLOWED = {name: set() for name in FOUNDATION} | {
     "branches": {"activations", "blocks", "simulation", "theory"},
     "plans": set(),
     "chains": {"activations", "chains", "gains", "plans", "theory"},
-    "torch": {"activations", "gains", "plans", "simulation", "theory", "torch"},
+    "torch": {"activations", "chains", "gains", "plans", "simulation", "theory", "torch"},
     "jax": {"activations", "chains", "gains", "jax", "plans"},
     "keras": {"activations", "chains", "gains", "keras", "plans"},
     "data": {"data"},

@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gradwalk.chains.choices import Choice, Given, Selection
 from gradwalk.checks import Weights
 from gradwalk.gains import UnsteadyWarning
 from gradwalk.plans import Plan, PlanRow
-from gradwalk.torch.given import Choice, Given, Selection
 from gradwalk.torch.layers import Exclusion, Layers, WeightLayer, layers_of
 from gradwalk.torch.plan import Draft
 from gradwalk.torch.random_walk import fill_

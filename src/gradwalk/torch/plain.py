@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
+from gradwalk.chains.choices import Selection
 from gradwalk.checks import Weights
 from gradwalk.gains import GainEstimate
 from gradwalk.plans import LayerRole, PlanRow
-from gradwalk.torch.given import Selection
 from gradwalk.torch.laws import Law, unbiased
 from gradwalk.torch.layers import Layers, WeightLayer
 from gradwalk.torch.sections import FINE, serves
@@ -52,7 +52,7 @@ def plain_rows(
         shape = tuple(weight_of(layer.module).shape)
         if weights == "orthogonal" and shape[0] > layer.fan_in:  # the gain is that of a square matrix
             exact = False
-        reason = "" if free else selection.reason_against(name, layer.module)
+        reason = "" if free else selection.reason_against(name, type(layer.module))
         if not reason and name in purposes and not selection.names(name):
             reason = purposes[name]
         rows.append(PlanRow(name, shape, LayerRole.CHAIN, f.name, stds[name], proposed, gain, 0.0, exact, reason))

@@ -19,18 +19,19 @@ from typing import Any
 from torch import nn
 
 from gradwalk import checks
+from gradwalk.chains.choices import Choice, Given, Selection
+from gradwalk.chains.draft import on_purpose
 from gradwalk.checks import Weights
 from gradwalk.gains import GainEstimate, unsteady_message
 from gradwalk.plans import LeftAlone as Module
 from gradwalk.plans import Plan, PlanRow
-from gradwalk.torch.given import Choice, Given, Selection
 from gradwalk.torch.graph import RESETS
 from gradwalk.torch.laws import Law, gate_gain, unbiased
 from gradwalk.torch.layers import Layers, WeightLayer, layers_of
 from gradwalk.torch.padding import log_losses, unknown_losses
 from gradwalk.torch.plain import is_plain, plain_rows
 from gradwalk.torch.reach import Reach
-from gradwalk.torch.scales import deviations, on_purpose
+from gradwalk.torch.scales import deviations
 from gradwalk.torch.sections import kept_sections
 from gradwalk.torch.signals import LINEAR, Note
 from gradwalk.torch.stream import stream_sizes
@@ -86,7 +87,7 @@ class Draft:
 
     def __post_init__(self) -> None:
         checks.one_of(self.selection.where, "weights", self.weights, checks.WEIGHTS)
-        self.selection.check({layer.name: layer.module for layer in self.layers.weight_layers})
+        self.selection.check({layer.name: type(layer.module) for layer in self.layers.weight_layers})
 
     @cached_property
     def plan(self) -> Plan:
@@ -119,7 +120,7 @@ class Draft:
 
     @cached_property
     def _purposes(self) -> dict[str, str]:
-        return on_purpose(self.layers.weight_layers, self.stds)
+        return on_purpose({layer.name: (self.stds[layer.name], layer.fan_in) for layer in self.layers.weight_layers})
 
     @cached_property
     def reach(self) -> Reach:

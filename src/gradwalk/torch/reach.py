@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from gradwalk.activations import Activation
+from gradwalk.chains.choices import Selection
 from gradwalk.plans import LayerRole
-from gradwalk.torch.given import Selection
 from gradwalk.torch.graph import Op
 from gradwalk.torch.layers import UNDRAWABLE, Exclusion, Layers, WeightLayer
 from gradwalk.torch.signals import Note
@@ -60,7 +60,7 @@ class Reach:
         return {layer.name: self._reason(layer) for layer in self.layers}
 
     def _reason(self, layer: WeightLayer) -> str:
-        against = self.selection.reason_against(layer.name, layer.module)
+        against = self.selection.reason_against(layer.name, type(layer.module))
         if against or layer.objection in UNDRAWABLE:
             return against or str(layer.objection)
         if self.selection.names(layer.name):

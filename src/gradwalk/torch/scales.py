@@ -1,8 +1,7 @@
-"""The scale of a model's weights as they are: which layers are zero, and which are scaled on purpose."""
+"""The scale of a model's weights as they are, and the biases that were set on purpose."""
 
 import math
-from collections.abc import Mapping, Sequence
-from statistics import median
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -10,9 +9,7 @@ from torch import Tensor
 from gradwalk.torch.layers import UNDRAWABLE, WeightLayer
 from gradwalk.torch.weight_layers import weight_of
 
-_ORDINARY = (0.3, 2.5)  # gains of the usual initialisers: torch's default has 0.58, Xavier 1, He 1.41
 _ENOUGH = 4096  # entries of a weight that show its scale
-_APART = 4.0  # how far a layer is from the others, in both scale and gain, that is scaled on purpose
 
 
 def deviations(layers: Sequence[WeightLayer]) -> dict[str, float]:
@@ -33,21 +30,6 @@ def deviations(layers: Sequence[WeightLayer]) -> dict[str, float]:
 def _first_rows(weight: Tensor) -> Tensor:
     count = weight.numel()
     return weight if count <= _ENOUGH else weight[: max(1, _ENOUGH * len(weight) // count)]
-
-
-def on_purpose(layers: Sequence[WeightLayer], stds: Mapping[str, float]) -> dict[str, str]:
-    """Return the layers that are zero or clearly scaled on purpose, with the reason in words."""
-    known = {layer.name: (stds[layer.name], stds[layer.name] * math.sqrt(layer.fan_in)) for layer in layers}
-    sizes = [pair for pair in known.values() if pair[0] > 0]
-    typical = (median(std for std, _ in sizes), median(gain for _, gain in sizes)) if sizes else (1.0, 1.0)
-    reasons = {}
-    for name, (std, gain) in known.items():
-        ratios = std / typical[0], gain / typical[1]
-        if std == 0:
-            reasons[name] = "zero on purpose"
-        elif not _ORDINARY[0] < gain < _ORDINARY[1] and (max(ratios) < 1 / _APART or min(ratios) > _APART):
-            reasons[name] = f"scaled on purpose: its gain is {gain:.2g}, that of the others about {typical[1]:.2g}"
-    return reasons
 
 
 def constant(biases: Sequence[Tensor]) -> list[bool]:
