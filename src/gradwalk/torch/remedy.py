@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from gradwalk.chains.choices import Given, Selection
 from gradwalk.plans import Plan, PlanRow
-from gradwalk.torch.given import Given, Selection
 from gradwalk.torch.layers import layers_from
 from gradwalk.torch.plan import Draft
 from gradwalk.torch.trace import Trace
