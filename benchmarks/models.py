@@ -78,7 +78,11 @@ def _run(case: Case, seed: int, part: str, store: Store) -> None:
     for what, job in jobs.items():
         key = Key.of(case, seed, what)
         if store.get(key) is None:
-            store.put(key, record := job())
+            record = job()
+            if what == "init" and record.get("drawn") == 0:  # the weights are as they were, and so is the training
+                own = store.get(Key.of(case, seed, "own")) or {}
+                record |= {name: own[name] for name in ("first", "loss", "step")}
+            store.put(key, record)
             result = record.get("error") or record.get("loss", record.get("own"))
             print(f"{case.name} {what} {seed}: {result}", flush=True)
 

@@ -32,11 +32,11 @@ def batches(case: Case, seed: int) -> Iterator[Batch]:
 
 
 def trained(case: Case, seed: int, initialised: bool) -> Record:
-    """Return the losses of a model trained from its own initialization, or after `init_`."""
+    """Return the losses of a model trained from its own initialization, or after `init_` unless that drew nothing."""
     model = built(case, seed)
     record = _initialised(case, seed, model) if initialised else {}
     record["parameters"] = sum(p.numel() for p in model.parameters())
-    if "error" not in record:
+    if "error" not in record and record.get("drawn") != 0:
         record |= _train(case, seed, model)
     return record
 
@@ -74,8 +74,8 @@ def _initialised(case: Case, seed: int, model: nn.Module) -> Record:
         seconds = time.process_time() - start
     return {
         "seconds": seconds,
-        "drawn": len(report.rows),
-        "left": len(report.left_alone),
+        "drawn": len(report.drawn),
+        "left": len(report.rows) - len(report.drawn),
         "warnings": messages,
         "report": str(report),
     }
