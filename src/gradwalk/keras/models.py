@@ -83,7 +83,7 @@ def _draw(layer: Any, std: float, weights: Weights, seed: keras.random.SeedGener
     axes, groups = axes_of(layer, len(kernel.shape)), int(getattr(layer, "groups", 1) or 1)
     kernel.assign(draw(tuple(kernel.shape), axes, std, weights, "float32", seed, groups))
     bias = getattr(layer, "bias", None)
-    if bias is not None and not _is_constant(keras.ops.convert_to_numpy(bias)):
+    if bias is not None and not _is_constant(keras.ops.convert_to_numpy(bias.value)):
         bias.assign(keras.ops.zeros(bias.shape, bias.dtype))
 
 

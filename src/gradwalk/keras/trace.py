@@ -99,7 +99,7 @@ class Trace:
             type(layer),
             shape,
             axes_of(layer, len(shape)).fan_in(shape),
-            float(np.sqrt(np.mean(np.square(keras.ops.convert_to_numpy(kernel), dtype=np.float64)))),
+            float(np.sqrt(np.mean(np.square(keras.ops.convert_to_numpy(kernel.value), dtype=np.float64)))),
             objection=self._objection(name, layer, frozen),
             fixed=frozen or bool(getattr(layer, "lora_enabled", False)),
             note="padding: not counted" * padded,

@@ -44,7 +44,7 @@ def _plan(trace: Trace, activation: Given, keep_fine: bool) -> Plan:
 def _end(walk: GradientWalk) -> str:
     """Return which end of a chain alone is off: "output", "first" or ""."""
     logs, limit = walk.log_norm, math.log(LIMIT)
-    if len(logs) < 2 or abs(logs[0]) <= limit:
+    if len(logs) < 2 or not np.isfinite(logs).all() or abs(logs[0]) <= limit:
         return ""
     if abs(logs[0] - logs[-2]) <= limit:
         return "output"

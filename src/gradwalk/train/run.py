@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from gradwalk import activations, checks
 from gradwalk.activations import Array
@@ -22,7 +22,15 @@ from gradwalk.nets.widths import autoencoder_widths, classifier_widths
 from gradwalk.train.rates import RATE_RANGE, depth_rates
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Rate = Annotated[float, Field(gt=0, ge=RATE_RANGE[0], le=RATE_RANGE[1], allow_inf_nan=False)]
+
+
+def _not_too_small(rate: float) -> float:
+    if rate < RATE_RANGE[0]:
+        raise ValueError(f"must be at least {RATE_RANGE[0]:g}")
+    return rate
+
+
+Rate = Annotated[float, Field(gt=0, le=RATE_RANGE[1], allow_inf_nan=False), AfterValidator(_not_too_small)]
 LARGEST_SEED = 2**63 - 1
 DEEPEST = 1_000_000  # layers of a network that is trained
 
