@@ -244,6 +244,20 @@ def test_constant_factors_are_counted_and_max_pooling_is_named():
     assert "max pooling: not counted" in row.notes
 
 
+def test_gains_of_many_widths_are_fitted_within_their_standard_errors():
+    widths = [20 + 9 * n for n in range(9)]
+    plan = gwt.plan(mlp(widths, nn.Tanh), keep_fine=False)
+    for row, width in list(zip(plan.rows, widths, strict=False))[2::3]:
+        exact = gw.solve_gain("tanh", width, len(widths) - 2)
+        assert abs(row.gain - exact.value) < 3 * exact.standard_error
+
+
+def test_a_branch_behind_a_norm_may_be_larger_than_its_law():
+    model = nn.Sequential(nn.Embedding(9, 32), *(Branch(32, nn.LayerNorm) for _ in range(4)))
+    nn.init.normal_(model[0].weight, std=0.02)
+    assert gwt.plan(model, torch.arange(9)).drawn == ()
+
+
 # Never touched unless named.
 
 

@@ -8,9 +8,9 @@ from gradwalk.chains.choices import Selection
 from gradwalk.checks import Weights
 from gradwalk.gains import GainEstimate
 from gradwalk.plans import LayerRole, PlanRow
-from gradwalk.torch.laws import Law, unbiased
+from gradwalk.torch.laws import Law, unbiased_gains
 from gradwalk.torch.layers import Layers, WeightLayer
-from gradwalk.torch.sections import FINE, serves
+from gradwalk.torch.sections import FINE, chain_serves
 from gradwalk.torch.weight_layers import is_padded, weight_of
 
 
@@ -36,19 +36,22 @@ def plain_rows(
 ) -> tuple[list[PlanRow], dict[Law, GainEstimate]]:
     """Return the rows of a plain chain, and the gains of the laws that they follow."""
     steps = max(layers.depth - 1, 1)
-    known: dict[tuple[int, int, float], tuple[float, float, bool]] = {}  # by what tells the laws of one model apart
-    estimates: dict[Law, GainEstimate] = {}
+    laws: dict[tuple[int, int, float], Law] = {}  # by what tells the laws of one model apart
+    for layer in layers.weight_layers:
+        key = (id(layer.activation), layer.fan_in, layer.dropout)
+        if key not in laws and layer.activation is not None:
+            laws[key] = Law(layer.activation, layer.fan_in, steps, weights, layer.dropout)
+    estimates = unbiased_gains(laws.values())
+    known = {
+        key: (estimates[law].value, estimates[law].value / math.sqrt(law.fan_in), estimates[law].kind == "neutral")
+        for key, law in laws.items()
+    }
     rows: list[PlanRow] = []
     free = selection.only is None and not selection.skip
     for layer in layers.weight_layers:
         f, name = layer.activation, layer.name
         assert f is not None
-        key = (id(f), layer.fan_in, layer.dropout)
-        if key not in known:
-            law = Law(f, layer.fan_in, steps, weights, layer.dropout)
-            estimate = estimates[law] = unbiased(law)
-            known[key] = estimate.value, estimate.value / math.sqrt(layer.fan_in), estimate.kind == "neutral"
-        gain, proposed, exact = known[key]
+        gain, proposed, exact = known[id(f), layer.fan_in, layer.dropout]
         shape = tuple(weight_of(layer.module).shape)
         if weights == "orthogonal" and shape[0] > layer.fan_in:  # the gain is that of a square matrix
             exact = False
@@ -64,6 +67,6 @@ def plain_rows(
 def _fine(rows: list[PlanRow], selection: Selection) -> list[PlanRow]:
     """Return the rows with the layers left alone if the chain as it is serves."""
     ratios = [0.0 if row.reason or not row.proposed else math.log(row.std / row.proposed) for row in rows]
-    if not serves(accumulate(ratios), is_chain=True):
+    if not chain_serves(accumulate(ratios)):
         return rows
     return [row if row.reason or selection.names(row.name) else row._replace(reason=FINE) for row in rows]

@@ -26,7 +26,7 @@ from gradwalk.gains import GainEstimate, unsteady_message
 from gradwalk.plans import LeftAlone as Module
 from gradwalk.plans import Plan, PlanRow
 from gradwalk.torch.graph import RESETS
-from gradwalk.torch.laws import Law, gate_gain, unbiased
+from gradwalk.torch.laws import Law, gate_gain, unbiased_gains
 from gradwalk.torch.layers import Layers, WeightLayer, layers_of
 from gradwalk.torch.padding import log_losses, unknown_losses
 from gradwalk.torch.plain import is_plain, plain_rows
@@ -151,14 +151,15 @@ class Draft:
             for layer in self._lawful
             if self.stds[layer.name] > 0
         }
+        normed = {name for name, each in self.reach.sums.items() if self.reach.begins_with_norm(each)}
         kept = kept_sections(
-            self.layers.weight_layers, self.reach.continues, ratios, self._purposes.keys(), self.is_chain
+            self.layers.weight_layers, self.reach.continues, ratios, self._purposes.keys(), normed, self.is_chain
         )
         return {name: reason for name, reason in kept.items() if not self.selection.names(name)}
 
     @cached_property
     def _estimates(self) -> dict[Law, GainEstimate]:
-        return {law: unbiased(law) for law in dict.fromkeys(self._laws.values())}
+        return unbiased_gains(self._laws.values())
 
     def _law(self, layer: WeightLayer) -> Law:
         return Law(layer.activation or LINEAR, layer.fan_in, self.reach.steps(layer), self.weights, layer.dropout)

@@ -13,13 +13,18 @@ from gradwalk.torch.layers import WeightLayer
 
 _CHAIN = (1e-7, 1e2)  # the factors between which a whole chain may change the gradient
 _SECTION = (1 / 6, 3.0)  # and a section between resets, compared with its law; what is too large adds up over branches
+_NORMED = (1 / 6, 1e2)  # and a residual branch that begins with a norm, which lets the gradient grow only once
 FINE = "fine as it is: its own scale serves"
 _PARTLY = "its section has a layer outside the theory"
 
 
-def serves(totals: Iterable[float], is_chain: bool) -> bool:
-    """Return whether these logarithms of the own scale over that by the law, summed along a section, are harmless."""
-    low, high = _CHAIN if is_chain else _SECTION
+def chain_serves(totals: Iterable[float]) -> bool:
+    """Return whether these logarithms of the own scale over that by the law, summed along a chain, are harmless."""
+    return _within(totals, _CHAIN)
+
+
+def _within(totals: Iterable[float], limits: tuple[float, float]) -> bool:
+    low, high = limits
     return all(math.log(low) <= total <= math.log(high) for total in totals)
 
 
@@ -28,13 +33,14 @@ def kept_sections(
     continues: Callable[[WeightLayer], bool],
     ratios: Mapping[str, float],
     fixed: Collection[str],
+    normed: Collection[str],
     is_chain: bool,
 ) -> dict[str, str]:
     """Return the layers of the sections that stay as they are, with the reason in words.
 
     Those are the sections whose own scale serves, and those with layers whose law is not known. ratios: ln of the own
-    scale over that by the law, per layer whose law is known. fixed: layers that are left alone on purpose. `layers` are
-    in the order they run.
+    scale over that by the law, per layer whose law is known. fixed: layers that are left alone on purpose. normed:
+    those that end a residual branch which begins with a norm. `layers` are in the order they run.
     """
     section, totals = _sections(layers, continues), _totals(layers, continues, ratios)
     members: dict[str, list[WeightLayer]] = {}
@@ -43,7 +49,9 @@ def kept_sections(
     reasons = {}
     for name in ratios:
         whole = members[section[name]]
-        if serves([totals[layer.name] for layer in whole], is_chain):
+        lenient = any(layer.name in normed for layer in whole)
+        limits = _CHAIN if is_chain else _NORMED if lenient else _SECTION
+        if _within([totals[layer.name] for layer in whole], limits):
             reasons[name] = FINE
         elif not is_chain and any(layer.name not in ratios and layer.name not in fixed for layer in whole):
             reasons[name] = _PARTLY
