@@ -65,9 +65,10 @@ def plan(
             it would be left alone otherwise.
         skip: names, patterns or types of the layers to leave alone.
         keep_fine: leave alone the layers whose own scale already serves: sections between norms and residual sums that
-            are at most 6 times too small or 3 times too large, and chains that shrink the gradient by less than ten
-            million, which optimizers such as Adam cope with, or let it grow by less than a hundred. Larger weights
-            learn more slowly at a given rate, so that drawing them again would cost more than it brings.
+            are at most 6 times too small or 3 times too large (100 times for branches that begin with a norm), and
+            chains that shrink the gradient by less than ten million, which optimizers such as Adam cope with, or let it
+            grow by less than a hundred. Larger weights learn more slowly at a given rate, so that drawing them again
+            would cost more than it brings.
 
     >>> net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2))
     >>> plan(net).row("2").gain, plan(net).drawn
