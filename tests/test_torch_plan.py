@@ -377,6 +377,16 @@ def test_a_layer_that_is_named_is_drawn_and_one_chosen_by_type_is_not():
     assert bool(model[2].weight.any())
 
 
+def test_a_zero_layer_of_a_plain_chain_is_drawn_if_it_is_named():
+    model = mlp([12] * 4, nn.ReLU)
+    nn.init.zeros_(model[2].weight)
+    assert [row.name for row in gwt.plan(model, only="2").drawn] == ["2"]
+
+
+def test_a_residual_net_that_is_left_alone_has_no_remark_on_scaled_branches():
+    assert gwt.plan(residual(6)).remarks == ("No layer is drawn: the model stays as it is.",)
+
+
 def test_a_model_without_weight_layers_is_left_alone_with_the_reason():
     plan = gwt.init_(nn.LSTM(2, 2))
     assert plan.rows == ()

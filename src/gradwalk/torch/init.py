@@ -54,9 +54,8 @@ def init_(
             _clear_biases_([layer.module for layer, _ in drawn])
         else:
             _shrink_biases_(drawn)
-    for remark in draft.plan.remarks:
-        if "is unsteady" in remark:
-            warnings.warn(f"init_: {remark}", UnsteadyWarning, stacklevel=2)
+    if draft.unsteady:
+        warnings.warn(f"init_: {draft.unsteady}", UnsteadyWarning, stacklevel=2)
     return draft.plan
 
 

@@ -66,7 +66,7 @@ def plain_rows(
 
 def _fine(rows: list[PlanRow], selection: Selection) -> list[PlanRow]:
     """Return the rows with the layers left alone if the chain as it is serves."""
-    ratios = [0.0 if row.reason or not row.proposed else math.log(row.std / row.proposed) for row in rows]
+    ratios = [math.log(row.std / row.proposed) if row.proposed and row.std and not row.reason else 0.0 for row in rows]
     if not chain_serves(accumulate(ratios)):
         return rows
     return [row if row.reason or selection.names(row.name) else row._replace(reason=FINE) for row in rows]

@@ -93,20 +93,35 @@ class Draft:
     @cached_property
     def plan(self) -> Plan:
         """The plan."""
-        if self.is_chain and is_plain(self.layers.weight_layers):
-            rows, estimates = plain_rows(
-                self.layers, self.weights, self.selection, self.keep_fine, self.stds, self._purposes
-            )
-            drawn = estimates if any(not row.reason for row in rows) else {}
-            remarks = [self._unsteady(drawn)]
-        else:
-            rows = [self._row(layer) for layer in self.layers.weight_layers]
-            drawn = {law: self._estimates[law] for name, law in self._laws.items() if name not in self._fine}
-            remarks = [self._unsteady(drawn), self._residual()]
+        rows, _ = self._rows
+        remarks = [self.unsteady, None if self.is_chain else self._residual()]
         if all(row.reason for row in rows):
             remarks.append("No layer is drawn: the model stays as it is.")
         modules = tuple([Module(each.name, each.kind, each.why) for each in self.layers.left_alone])
         return Plan(tuple(rows), modules, tuple([remark for remark in remarks if remark]))
+
+    @cached_property
+    def unsteady(self) -> str | None:
+        """A sentence on the walk that spreads most among those that are unsteady, if it is past serviceable."""
+        _, drawn = self._rows
+        unsteady = [law for law, estimate in drawn.items() if estimate.kind == "unsteady"]
+        if not unsteady:
+            return None
+        worst = max(unsteady, key=lambda law: drawn[law].spread)
+        return unsteady_message(
+            worst.activation, worst.fan_in, worst.steps, spread=drawn[worst].spread, weights=self.weights
+        )
+
+    @cached_property
+    def _rows(self) -> tuple[list[PlanRow], dict[Law, GainEstimate]]:
+        """The rows, and the gains of the laws that the layers drawn follow."""
+        if self.is_chain and is_plain(self.layers.weight_layers):
+            rows, estimates = plain_rows(
+                self.layers, self.weights, self.selection, self.keep_fine, self.stds, self._purposes
+            )
+            return rows, estimates if any(not row.reason for row in rows) else {}
+        drawn = {law: self._estimates[law] for name, law in self._laws.items() if name not in self._fine}
+        return [self._row(layer) for layer in self.layers.weight_layers], drawn
 
     @cached_property
     def structure(self) -> Structure:
@@ -240,22 +255,11 @@ class Draft:
         widens = self.weights == "orthogonal" and len(weight_of(layer.module)) > layer.fan_in
         return self._estimates[self._laws[layer.name]].kind == "neutral" and not widens
 
-    def _unsteady(self, drawn: Mapping[Law, GainEstimate]) -> str | None:
-        """Return a sentence on the walk that spreads most among those that are unsteady, if it is past serviceable."""
-        unsteady = [law for law, estimate in drawn.items() if estimate.kind == "unsteady"]
-        if not unsteady:
-            return None
-        worst = max(unsteady, key=lambda law: drawn[law].spread)
-        return unsteady_message(
-            worst.activation, worst.fan_in, worst.steps, spread=drawn[worst].spread, weights=self.weights
-        )
-
     def _residual(self) -> str | None:
         """Return a sentence on the gradient along the stream, where branches are scaled for it."""
-        scaled = [
-            each for name, each in self.reach.sums.items() if each.kind is SumKind.RESIDUAL and name in self._laws
-        ]
-        blocks = max((each.blocks for each in scaled), default=0)
+        drawn = [name for name in self._laws if name not in self._fine and name in self.reach.sums]
+        residual = [each for name in drawn if (each := self.reach.sums[name]).kind is SumKind.RESIDUAL]
+        blocks = max((each.blocks for each in residual), default=0)
         if blocks < 2:
             return None
         growth = 0.5 * blocks * math.log1p(1 / blocks)

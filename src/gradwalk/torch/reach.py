@@ -102,9 +102,8 @@ class Reach:
     def _obstacle_at(self, end: int, reasons: Mapping[str, str]) -> str:
         node = self.structure.nodes[end]
         if node.op is Op.WEIGHTS:
-            above = next((layer for layer in self.layers if layer.name == node.name), None)
-            fixed = above is not None and above.objection in (Exclusion.FROZEN, Exclusion.ADAPTER)
-            return f"{node.name} above it is outside the theory" if fixed or reasons.get(node.name) else ""
+            outside = node.name in self._fixed or reasons.get(node.name)
+            return f"{node.name} above it is outside the theory" if outside else ""
         if node.op is Op.SUM:
             return self._obstacle_at_sum(self.structure.sums[end], reasons)
         if node.op is Op.PRODUCT and self.structure.gate(end) is not None:
@@ -118,10 +117,13 @@ class Reach:
             return ""
         if each.kind is SumKind.UNRELATED:
             return "its output is added to a signal of another source"
-        fixed = {layer.name for layer in self.layers if layer.objection in (Exclusion.FROZEN, Exclusion.ADAPTER)}
-        if fixed & {self.structure.nodes[place].name for place in each.ends.layers}:
+        if self._fixed & {self.structure.nodes[place].name for place in each.ends.layers}:
             return "its output is added to that of a frozen layer"
         return self._obstacle(each.place, reasons)
+
+    @cached_property
+    def _fixed(self) -> set[str]:
+        return {layer.name for layer in self.layers if layer.objection in (Exclusion.FROZEN, Exclusion.ADAPTER)}
 
     def role(self, layer: WeightLayer) -> LayerRole:
         """Return the role of a layer."""
