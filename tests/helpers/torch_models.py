@@ -65,3 +65,23 @@ class Conv1D(nn.Module):
 
     def forward(self, x):
         return torch.addmm(self.bias, x.view(-1, x.size(-1)), self.weight).view(*x.shape[:-1], self.nf)
+
+
+def square(width=12):
+    return nn.Linear(width, width)
+
+
+class Branch(nn.Module):
+    """x + b(relu(a(norm(x)))), with dropout before b if a rate is given."""
+
+    def __init__(self, width, norm=None, dropout=0.0):
+        super().__init__()
+        self.norm = norm(width) if norm else nn.Identity()
+        self.a, self.b, self.dropout = nn.Linear(width, width), nn.Linear(width, width), nn.Dropout(dropout)
+
+    def forward(self, x):
+        return x + self.b(self.dropout(torch.relu(self.a(self.norm(x)))))
+
+
+def residual(blocks, width=64, norm=None):
+    return nn.Sequential(nn.Linear(10, width), *(Branch(width, norm) for _ in range(blocks)), nn.Linear(width, 1))
