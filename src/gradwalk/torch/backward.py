@@ -122,3 +122,9 @@ def example_norms(delta: Tensor, examples: int) -> Tensor:
     """Return the norm of each example's gradient in double precision, so that squares of small numbers survive."""
     norms: Tensor = torch.linalg.vector_norm(doubled(delta).reshape(examples, -1), dim=1)
     return norms
+
+
+def relative_size(gradient: Tensor, weight: Tensor) -> float:
+    """Return ln(|gradient| / |weight|), NaN where either is zero."""
+    sizes = float(doubled(gradient).norm()), float(doubled(weight).norm())
+    return math.log(sizes[0] / sizes[1]) if min(sizes) > 0 else math.nan

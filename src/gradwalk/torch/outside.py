@@ -6,7 +6,7 @@ import re
 import torch
 from torch import Tensor, nn
 
-from gradwalk.torch.backward import doubled
+from gradwalk.torch.backward import doubled, relative_size
 from gradwalk.torch.measurement import Measured
 from gradwalk.torch.roles import Role
 from gradwalk.torch.trace import Trace
@@ -28,10 +28,8 @@ def outside_parameters(measured: Measured, trace: Trace) -> tuple[Parameter, ...
         outside = parameter.dim() > 1 and id(parameter) not in seen and trace.roles[module] not in _SKIPPED
         if not outside or _ADDED.search(name.rpartition(".")[2]):
             continue
-        size = float(doubled(parameter).norm())
-        gain = size / math.sqrt(max(len(parameter), 1))
-        ratio = 0.0 if gradient is None or not size else float(doubled(gradient).norm()) / size
-        relative = math.log(ratio) if 0 < ratio < math.inf else math.nan
+        gain = float(doubled(parameter).norm()) / math.sqrt(max(len(parameter), 1))
+        relative = math.nan if gradient is None else relative_size(gradient, parameter)
         layer = trace.roles[module] in _MULTIPLYING or is_weight_layer(module)
         found.append(Parameter(name, type(module).__name__, layer, gain, relative))
     return tuple(found)

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from torch import Tensor, nn
+from torch import nn
 
 from gradwalk.activations import Activation, Array
 from gradwalk.torch.along import Stream, along, is_chain
-from gradwalk.torch.backward import doubled
+from gradwalk.torch.backward import doubled, relative_size
 from gradwalk.torch.draws import is_redrawable
 from gradwalk.torch.follow import unwrapped
 from gradwalk.torch.given import Given, given_for
@@ -155,12 +155,6 @@ def _relative(call: Call, measured: Measured, trace: Trace) -> float:
     own = trace.names[call.module]
     gradient = measured.parameters.get(f"{own}.weight" if own else "weight")
     return math.nan if gradient is None else relative_size(gradient, weight_of(call.module))
-
-
-def relative_size(gradient: Tensor, weight: Tensor) -> float:
-    """Return ln(|gradient| / |weight|), NaN where either is zero."""
-    sizes = float(doubled(gradient).norm()), float(doubled(weight).norm())
-    return math.log(sizes[0] / sizes[1]) if min(sizes) > 0 else math.nan
 
 
 def _stuck(call: Call, f: Activation | None) -> float:
