@@ -77,6 +77,7 @@ class Residual:
 
 
 Block: TypeAlias = Dense | Norm | Dropout | Chain | Residual
+"""What `dense`, `norm`, `dropout`, `chain` and `residual` return: a part of a network, for `simulate`."""
 
 
 def dense(
@@ -91,6 +92,13 @@ def dense(
         width: the number of outputs (default: as many as inputs); the last layer of a branch must have as many as the
             stream.
 
+    Returns:
+        A block for `simulate`, `chain`, `residual` and `solve_gain`.
+
+    Raises:
+        ValueError: if an argument is out of range, or no activation has that name.
+        TypeError: if an argument has the wrong type.
+
     >>> dense("relu", gain=1.4323).activation.name
     'relu'
     """
@@ -101,28 +109,81 @@ def dense(
 
 
 def norm(kind: NormKind = "layer", *, groups: int = 1) -> Norm:
-    """Return a norm without parameters, over all units, or over each of `groups` groups of neighbouring units.
+    """Return a norm without parameters, over all units or over groups of neighbouring ones.
 
-    "layer" subtracts the mean and divides by the standard deviation; "rms" divides by the root mean square. There is no
-    "batch": batch norm ties the examples of a batch together, so that the gradient of one example passes through all of
-    them, and walks of single vectors do not have its law. In real models it is measured only (`gradwalk.torch.probe`).
+    There is no "batch": batch norm ties the examples of a batch together, so that the gradient of one example passes
+    through all of them, and walks of single vectors do not have its law. In real models it is measured only
+    (`gradwalk.torch.probe`).
+
+    Args:
+        kind: "layer" subtracts the mean and divides by the standard deviation; "rms" divides by the root mean square.
+        groups: the number of groups of neighbouring units, each normed by itself; it must divide the width.
+
+    Returns:
+        A block for `simulate`, `chain` and `residual`.
+
+    Raises:
+        ValueError: if there is no such kind, or `groups` is below 1.
+
+    >>> str(norm("rms", groups=4))
+    'norm(rms, groups=4)'
     """
     checks.one_of("norm", "kind", kind, ("layer", "rms"))
     return Norm(kind, checks.whole("norm", "groups", groups))
 
 
 def dropout(rate: float) -> Dropout:
-    """Return dropout of the signal itself; between an activation and its weights, use `dense(..., dropout=rate)`."""
+    """Return dropout of the signal itself; between an activation and its weights, use `dense(..., dropout=rate)`.
+
+    Args:
+        rate: the probability that a unit is set to 0; the others are divided by 1 - rate.
+
+    Returns:
+        A block for `simulate`, `chain` and `residual`.
+
+    Raises:
+        ValueError: if the rate is not at least 0 and below 1.
+
+    >>> str(dropout(0.1))
+    'dropout(0.1)'
+    """
     return Dropout(checks.rate("dropout", "rate", rate))
 
 
 def chain(*parts: Block) -> Chain:
-    """Return the parts as one block, applied in this order."""
+    """Return the parts as one block, applied in this order.
+
+    Args:
+        parts: blocks, as `dense`, `norm`, `dropout`, `chain` and `residual` return them.
+
+    Returns:
+        A block for `simulate`, `residual` and `solve_gain`.
+
+    Raises:
+        ValueError: if there are no parts.
+        TypeError: if a part is not a block.
+
+    >>> str(chain(norm("rms"), dense("relu")))
+    'chain(norm(rms), dense(relu))'
+    """
     return Chain(_parts("chain", parts))
 
 
 def residual(*branch: Block, scale: float = 1.0, skip: float = 1.0) -> Residual:
     """Return the block x -> skip * x + scale * branch(x), the branch being these parts in order.
+
+    Args:
+        branch: blocks, as `dense`, `norm`, `dropout`, `chain` and `residual` return them; together they must return as
+            many units as they read.
+        scale: the factor on the branch; see `branch_scale`.
+        skip: the factor on the skip connection.
+
+    Returns:
+        A block for `simulate`, `chain` and `branch_scale`.
+
+    Raises:
+        ValueError: if there is no branch, or a factor is out of range.
+        TypeError: if a part is not a block.
 
     >>> block = residual(norm("rms"), dense("linear"), dense("relu", gain=1.4323), scale=0.1)
     >>> len(list(weight_layers(block)))

@@ -26,8 +26,12 @@ _LOWEST, _HIGHEST = 1e-6, 1e3
 class BranchScale:
     """The scale of the branches at which the mean final log-norm is `drift`.
 
-    standard_error: of `value`. spread: the standard deviation of the final log-norm over networks. walks: the number
-    of sampled networks.
+    Attributes:
+        value: the scale.
+        standard_error: of `value`.
+        drift: the mean final log-norm that was asked for.
+        spread: the standard deviation of the final log-norm over networks.
+        walks: the number of sampled networks.
     """
 
     value: float
@@ -61,6 +65,11 @@ def branch_scale(
 
     Returns:
         The scale with its standard error, and the spread of the final log-norm. Solved with the exact sampler.
+
+    Raises:
+        ValueError: if an argument is out of range, no scale of the branches has that drift, or no activation has that
+            name.
+        TypeError: if an argument has the wrong type.
 
     >>> 0.9 < branch_scale("relu", width=50, blocks=20, drift=0.5).value * 20**0.5 < 1.1
     True

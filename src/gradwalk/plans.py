@@ -29,11 +29,20 @@ class LayerRole(Enum):
 class PlanRow(NamedTuple):
     """What is planned for one weight layer.
 
-    activation: the one whose output it reads, "?" where that is not known. std: of its weights now, NaN where they have
-    no values yet; proposed: that of the weights by its law, None where none is known. gain: proposed * sqrt(fan_in).
-    drift: the mean change of the gradient's log-norm over this layer once drawn, None where the theory does not have
-    it. exact: whether that holds for this layer exactly, or on average over the walk and to within the error of the
-    gain. reason: why the layer is left alone, "" for one that is drawn. notes: what its numbers depend on.
+    Attributes:
+        name: of the layer in its model.
+        shape: of its weights.
+        role: where it is in its network.
+        activation: the one whose output it reads, "?" where that is not known.
+        std: of its weights now, NaN where they have no values yet.
+        proposed: the standard deviation of the weights by its law, None where none is known.
+        gain: proposed * sqrt(fan_in).
+        drift: the mean change of the gradient's log-norm over this layer once drawn, None where the theory does not
+            have it.
+        exact: whether that holds for this layer exactly, or on average over the walk and to within the error of the
+            gain.
+        reason: why the layer is left alone, "" for one that is drawn.
+        notes: what its numbers depend on.
     """
 
     name: str
@@ -59,9 +68,12 @@ class LeftAlone(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What an initialization does: one row per weight layer, the other modules with parameters, and its remarks.
+    """What an initialization does to a network. Prints as a table, in a notebook as a table of HTML.
 
-    Prints as a table, in a notebook as a table of HTML.
+    Attributes:
+        rows: one per weight layer.
+        left_alone: the other modules with parameters.
+        remarks: what to know beyond the rows.
     """
 
     rows: tuple[PlanRow, ...]

@@ -44,8 +44,12 @@ class ReproducedFigure:
 class Reproduction:
     """The result of `reproduce`.
 
-    figures: what was drawn, by name. left_out: why a figure was not, by name. findings: the verdict on each claim, from
-    the tables of all figures in the folder. page: the path of the page, None if nothing was drawn.
+    Attributes:
+        out: the folder.
+        figures: what was drawn, by name.
+        left_out: why a figure was not drawn, by name.
+        findings: the verdict on each claim, from the tables of all figures in the folder.
+        page: the path of the page, None if nothing was drawn.
     """
 
     out: Path
@@ -120,14 +124,33 @@ def reproduce(
 ) -> Reproduction:
     """Compute and draw figures, write each as CSV, PNG and PDF, and write a page with all figures in the folder.
 
-    names: figures of `gradwalk.figures.FIGURES`, or "all" for those of the paper, of which those without data or torch
-    are left out. scale: of the trained figures, see `gradwalk.figures.SCALES`. spec: a spec file to use instead, for
-    one trained figure. seed: of the simulations and initial weights (default: 0, or that of the spec). redraw: draw
-    from the CSV files in `out` without running anything. engine, device, threads: of `gradwalk.sweep.run_sweep`.
-    datasets: a cache to load the data from. watcher: receives events.
-
     A simulated figure is computed again only if its CSV has another seed or version. The runs of a trained figure are
     kept in `out`/sweeps and never trained twice; an interrupted call resumes.
+
+    Args:
+        names: figures of `gradwalk.figures.FIGURES`, or "all" for those of the paper, of which those without data or
+            torch are left out.
+        scale: of the trained figures, see `gradwalk.figures.SCALES`.
+        out: the folder to write to.
+        spec: a spec file to use instead of a scale, for one trained figure.
+        seed: of the simulations and initial weights (default: 0, or that of the spec).
+        redraw: draw from the CSV files in `out` without running anything.
+        engine: of `gradwalk.sweep.run_sweep`, "local" or "ray".
+        device: of `gradwalk.sweep.run_sweep`, such as "cpu" or "cuda".
+        threads: of `gradwalk.sweep.run_sweep` (default: one per core).
+        datasets: a cache to load the data from.
+        watcher: receives events.
+
+    Returns:
+        The tables, files, findings and the path of the page.
+
+    Raises:
+        ValueError: if there is no such figure or scale, or a spec is given for more than one figure.
+        ModuleNotFoundError: if a figure that is named needs an extra which is not installed.
+
+    >>> result = reproduce("fig1", out=getfixture("tmp_path"))
+    >>> sorted(path.name for path in result.figures["fig1"].files)
+    ['fig1.csv', 'fig1.pdf', 'fig1.png']
     """
     chosen, everything = _chosen(names)
     _check(chosen, scale, spec, seed)

@@ -24,11 +24,21 @@ _MOST_KINKS = 1000
 
 @dataclass(frozen=True)
 class Activation:
-    """An element-wise nonlinearity: `f`, its `derivative`, and the `kinks`, where the derivative jumps.
+    """An element-wise nonlinearity.
 
-    Both functions take and return NumPy arrays. Quadrature splits its range at the kinks, so all of them must be
-    listed. `family` and `parameter` identify the record that built the activation (see `Family`), `inner` and `scale`
-    what `scaled` was called with; all four are left out for an activation of your own.
+    Both functions take and return NumPy arrays. `family` and `parameter` identify the record that built the activation
+    (see `Family`), `inner` and `scale` what `scaled` was called with; all four are left out for an activation of your
+    own.
+
+    Attributes:
+        name: what it is called in tables and errors.
+        f: the function.
+        derivative: its derivative.
+        kinks: where the derivative jumps; quadrature splits its range there, so all of them must be listed.
+        family: the name of the record, without its parameter.
+        parameter: the number in parentheses, if there is one.
+        inner: the activation that was scaled, if any.
+        scale: the factor s of f(s a) / s.
 
     >>> Activation("cube", lambda a: a**3, lambda a: 3 * a**2).derivative(np.array([2.0]))
     array([12.])

@@ -23,7 +23,16 @@ _LONGEST = 200  # characters of a name
 def activation(name: str | Activation) -> Activation:
     """Return the activation with this name; an Activation is returned as it is.
 
-    "leaky_relu(0.2)" carries its parameter; "gelu*100" is gelu scaled, as `Activation.scaled(100)` returns it.
+    Args:
+        name: a name as `gradwalk activations` lists it, in the spelling of any framework; with its parameter in
+            parentheses, as in "leaky_relu(0.2)"; or scaled, as in "gelu*100", which is `Activation.scaled(100)`.
+
+    Returns:
+        The activation, with the parameter that its family has by default where none is given.
+
+    Raises:
+        ValueError: if no activation has that name, with the nearest name.
+        TypeError: if `name` is neither a text nor an `Activation`.
 
     >>> activation("LeakyReLU(0.2)").name, activation("gelu*100").name
     ('leaky_relu(0.2)', 'gelu*100')
@@ -107,10 +116,24 @@ def register(
 ) -> Activation:
     """Register an activation under a name, and return it.
 
-    Without `derivative`, complex steps through `f` compute it. The derivative is compared with finite differences of
-    `f`, so that a mistake is reported at once. `torch`, `jax` and `keras` are the activation's counterparts: a module
-    class, or a function without arguments that returns a module, which `gradwalk.torch` then recognises in models and
-    puts into exported networks; and functions, which `gradwalk.jax.random_walk` and `gradwalk.keras.RandomWalk` accept.
+    The derivative is compared with finite differences of `f`, so that a mistake is reported at once.
+
+    Args:
+        name: a new name, without parentheses and "*".
+        f: the function, of NumPy arrays.
+        derivative: its derivative; without it, complex steps through `f` compute it, for which `f` must be analytic.
+        kinks: where the derivative jumps; all of them, since quadrature splits its range there.
+        torch: a module class, or a function without arguments that returns a module, which `gradwalk.torch` then
+            recognises in models and puts into exported networks.
+        jax: a function that `gradwalk.jax.random_walk` then accepts.
+        keras: a function that `gradwalk.keras.RandomWalk` then accepts.
+
+    Returns:
+        The activation. Every function that takes an activation now also takes its name.
+
+    Raises:
+        ValueError: if the name is taken, `f` cannot be evaluated on an array, or the derivative is not that of `f`.
+        TypeError: if an argument has the wrong type.
 
     >>> register("bent", lambda a: (np.sqrt(a**2 + 1) - 1) / 2 + a).derivative(np.array([0.0]))
     array([1.])

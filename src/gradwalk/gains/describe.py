@@ -19,8 +19,12 @@ class GainDescription:
     """An unbiased gain and related quantities; what is unknown or undefined is None.
 
     Attributes:
-        activation, width, depth, weights, formula, dropout: what the gain is for. `width` is one width, or all of
-            them, input first; `depth` is None where one width was given without a depth.
+        activation: the name of the activation that the gain is for.
+        width: units per layer, or all widths, input first.
+        depth: the number of weight layers, None where one width was given without a depth.
+        weights: "gaussian" or "orthogonal".
+        formula: "exact" or "paper".
+        dropout: the rate of dropout.
         gain: the factor g on the weights.
         kind: of the activation: "neutral", "steady" or "unsteady".
         step: drift and variance of ln z at gain 1, for a neutral activation and one width. With formula="paper", eq. 14
@@ -60,12 +64,12 @@ def gain(
     seed: int = 0,
     dropout: float = 0.0,
 ) -> float:
-    """Return the gain g at which the log-norm of the gradient does an unbiased walk: g = exp(-<ln z> / 2), eq. 10.
+    """Return the gain g at which the log-norm of the gradient does an unbiased walk: g = exp(-⟨ln z⟩ / 2), eq. 10.
 
     Draw weights with standard deviation g / sqrt(fan_in). The gain is exact for neutral activations (linear, relu,
     leaky_relu), which need no depth. For the others it depends on depth, and is solved for with sampled walks; see
-    `solve_gain`, which also returns its standard error. Results are cached. Warns with `UnsteadyWarning` where the
-    log-norms of single networks spread too far at any gain (gelu, silu and mish in deep networks).
+    `solve_gain`, which also returns its standard error. Results are cached. For gelu, silu and mish no gain serves a
+    deep network, and `gain` warns.
 
     Args:
         activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`; or a block without residual sums
@@ -76,6 +80,17 @@ def gain(
         formula: "exact", or "paper" for eq. 13 and eq. 18 as printed (linear and relu with Gaussian weights).
         seed: of the sampled walks.
         dropout: the rate of dropout between the activation and the weights of each layer.
+
+    Returns:
+        The gain g. Draw the weights with standard deviation g / sqrt(fan_in), and set biases to 0.
+
+    Raises:
+        ValueError: if the depth is missing, no gain makes the walk unbiased (very narrow layers), an argument is out of
+            range, or no activation has that name.
+        TypeError: if an argument has the wrong type.
+
+    Warns:
+        UnsteadyWarning: if the log-norms of single networks spread too far at any gain.
 
     >>> gain("relu", 100), gain("relu", 100, formula="paper")
     (1.43230..., 1.43170...)
@@ -108,7 +123,23 @@ def describe_gain(
     seed: int = 0,
     dropout: float = 0.0,
 ) -> GainDescription:
-    """Return the unbiased gain with related quantities: see `gain` for the arguments. It does not warn.
+    """Return the unbiased gain with related quantities; it does not warn.
+
+    Args:
+        activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`.
+        width: units per layer (N), or all depth + 1 widths, input first.
+        depth: the number of weight layers (D); not needed for neutral activations.
+        weights: "gaussian", or "orthogonal" for Haar orthogonal matrices.
+        formula: "exact", or "paper" for eq. 13 and eq. 18 as printed.
+        seed: of the sampled walks.
+        dropout: the rate of dropout between the activation and the weights of each layer.
+
+    Returns:
+        The gain, the kind of the activation, and its step, standard error, spread and warning where there are such.
+
+    Raises:
+        ValueError: as `gain`.
+        TypeError: as `gain`.
 
     >>> describe_gain("relu", 100).step
     Step(drift=-0.71856..., variance=0.05193...)

@@ -14,7 +14,11 @@ _FARTHEST = 100_000  # the depth and the width at which searches with the sample
 
 
 class UnsteadyWarning(UserWarning):
-    """The mean log-norm is 0 at the gain, but the log-norms of single networks are too far from it to be of use."""
+    """The mean log-norm is 0 at the gain, but the log-norms of single networks are too far from it to be of use.
+
+    The message has the spread and the largest serviceable depth. To make it an error:
+    `warnings.simplefilter("error", gradwalk.UnsteadyWarning)`.
+    """
 
 
 def max_depth(
@@ -38,6 +42,13 @@ def max_depth(
         weights: "gaussian", or "orthogonal" for Haar orthogonal matrices.
         seed: of the sampled walks.
         dropout: the rate of dropout between the activation and the weights of each layer.
+
+    Returns:
+        The number of weight layers, or infinity.
+
+    Raises:
+        ValueError: if an argument is out of range, or no activation has that name.
+        TypeError: if an argument has the wrong type.
 
     >>> max_depth("relu", width=100, spread=1.0)
     77
@@ -69,8 +80,22 @@ def min_width(
     """Return the smallest width at which the final log-norm at the unbiased gain has at most that spread.
 
     Exact for neutral activations; a ReLU network needs about 5 depth / (4 spread^2) units. For the others sampled,
-    accurate to a few percent; raises ValueError where no width up to 100,000 is enough. See `max_depth` for the
-    arguments; `depth` is the number of weight layers.
+    accurate to a few percent.
+
+    Args:
+        activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`.
+        depth: the number of weight layers.
+        spread: the standard deviation of the final log-norm over networks.
+        weights: "gaussian", or "orthogonal" for Haar orthogonal matrices.
+        seed: of the sampled walks.
+        dropout: the rate of dropout between the activation and the weights of each layer.
+
+    Returns:
+        Units per layer.
+
+    Raises:
+        ValueError: if no width up to 100,000 is enough, an argument is out of range, or no activation has that name.
+        TypeError: if an argument has the wrong type.
 
     >>> min_width("relu", depth=1000, spread=1.0)
     1254

@@ -54,7 +54,7 @@ def solve_gain(
     sampled: bool = False,
     dropout: float = 0.0,
 ) -> GainEstimate:
-    """Return the gain at which <ln Z> = 0 (eq. 9), with its standard error and the spread of the final log-norm.
+    """Return the gain at which ⟨ln Z⟩ = 0 (eq. 9), with its standard error and the spread of the final log-norm.
 
     Exact for neutral activations (linear, relu, leaky_relu). For the others the mean log-norm over sampled walks is
     solved for the gain, which is deterministic for a given seed. With several widths, the result is the one gain of
@@ -70,6 +70,14 @@ def solve_gain(
         seed: of the sampled walks.
         sampled: sample neutral activations too, to check the exact gain.
         dropout: the rate of dropout between the activation and the weights of each layer.
+
+    Returns:
+        The gain, its standard error, the spread, the kind of the activation and the number of walks.
+
+    Raises:
+        ValueError: if the depth is missing, no gain makes the walk unbiased, the block has residual sums or norms, an
+            argument is out of range, or no activation has that name.
+        TypeError: if an argument has the wrong type.
 
     >>> solve_gain("relu", width=100, depth=200)
     GainEstimate(value=1.43230..., standard_error=0.0, spread=1.61152..., kind='neutral', walks=0)

@@ -28,12 +28,27 @@ def random_walk(
 ) -> Initializer:
     """Return init(key, shape, dtype), which draws weights of standard deviation gain / sqrt(fan_in), eq. 10.
 
-    `activation` is the one whose output the layer reads, "linear" for the first layer: a name, a function such as
-    jax.nn.gelu, or a function passed to `gradwalk.register(jax=)`. The gain is `gradwalk.gain(activation, fan_in,
-    depth)` unless given; all activations but linear, relu and leaky_relu need the depth. The normal distribution is not
-    truncated, unlike that of `he_normal`. With weights="orthogonal" the (fan_in, out) matrix has orthonormal rows or
-    columns, scaled so that its entries have the same variance. Axes are counted as in `he_normal`: those that are
-    neither in, out nor batch are the receptive field.
+    The normal distribution is not truncated, unlike that of `he_normal`. With weights="orthogonal" the (fan_in, out)
+    matrix has orthonormal rows or columns, scaled so that its entries have the same variance.
+
+    Args:
+        activation: the one whose output the layer reads, "linear" for the first layer: a name, a function such as
+            jax.nn.gelu, or a function passed to `gradwalk.register(jax=)`.
+        gain: the factor on the weights (default: `gradwalk.gain(activation, fan_in, depth)`).
+        depth: the number of layers that read that activation; all but linear, relu and leaky_relu need it.
+        weights: "gaussian" or "orthogonal".
+        in_axis: the axis or axes of the inputs, as in `he_normal`.
+        out_axis: the axis or axes of the outputs.
+        batch_axis: the axes of independent kernels. Axes that are neither in, out nor batch are the receptive field.
+        dtype: of the weights, where init is called without one.
+
+    Returns:
+        An initialiser in the style of `jax.nn.initializers`.
+
+    Raises:
+        ValueError: if an argument is out of range, or no activation has that name; by init, if the shape has no such
+            axes, the depth is missing, or the dtype is not a real floating-point type.
+        TypeError: if an argument has the wrong type.
 
     >>> init = random_walk("relu")
     >>> init(jax.random.key(0), (784, 100)).shape

@@ -47,6 +47,12 @@ def plan(
             it would be left alone otherwise.
         skip: names, patterns or types of the layers to leave alone.
 
+    Returns:
+        The plan, which prints as a table.
+
+    Raises:
+        ValueError: if the model has no weight layer, or `only` or `skip` matches none.
+
     >>> from flax import nnx
     >>> rngs = nnx.Rngs(0)
     >>> model = nnx.Sequential(nnx.Linear(8, 4, rngs=rngs), nnx.relu, nnx.Linear(4, 2, rngs=rngs))
@@ -70,8 +76,33 @@ def init(
     """Draw the weights of an nnx module in place so that its gradient does an unbiased walk; return the plan applied.
 
     See `plan`, which takes the same arguments and changes nothing. Biases of the layers drawn become 0, except those
-    with one value other than 0 in all entries, which were set on purpose. The same seed gives the same weights. Warns
-    with UnsteadyWarning where no gain keeps networks of that depth together.
+    with one value other than 0 in all entries, which were set on purpose.
+
+    Args:
+        model: an nnx module.
+        example: an input of the model, or a tuple of its arguments; arrays or `jax.ShapeDtypeStruct`.
+        activation: the one that layers read where it cannot be determined: one for all, or a mapping from names or
+            patterns to activations.
+        weights: "gaussian" or "orthogonal".
+        only: names, patterns such as "encoder.*" or types of the layers to draw; a layer that is named is drawn even if
+            it would be left alone otherwise.
+        skip: names, patterns or types of the layers to leave alone.
+        seed: the same seed gives the same weights.
+
+    Returns:
+        The plan, one row per weight layer.
+
+    Raises:
+        ValueError: if the model has no weight layer, or `only` or `skip` matches none.
+        TypeError: if the model is not an nnx module; linen has `init_variables`.
+
+    Warns:
+        UnsteadyWarning: if no gain keeps networks of that depth together.
+
+    >>> from flax import nnx
+    >>> model = nnx.Sequential(nnx.Linear(8, 4, rngs=nnx.Rngs(0)), nnx.relu)
+    >>> len(init(model, jnp.ones((1, 8))).drawn)
+    1
     """
     if not isinstance(model, nnx.Module):
         raise TypeError(f"init: model must be an nnx module, got {type(model).__name__}; linen has init_variables")
@@ -97,7 +128,35 @@ def init_variables(
     skip: Choice = None,
     seed: int = 0,
 ) -> tuple[dict[str, Any], Plan]:
-    """Return the variables of a linen module with new weights, and the plan applied; see `init` and `plan`."""
+    """Return the variables of a linen module with new weights, and the plan applied; see `init` and `plan`.
+
+    Args:
+        module: a linen module.
+        variables: its variables, which stay as they are.
+        example: an input of the module, or a tuple of its arguments; arrays or `jax.ShapeDtypeStruct`.
+        activation: the one that layers read where it cannot be determined: one for all, or a mapping from names or
+            patterns to activations.
+        weights: "gaussian" or "orthogonal".
+        only: names, patterns such as "encoder.*" or types of the layers to draw; a layer that is named is drawn even if
+            it would be left alone otherwise.
+        skip: names, patterns or types of the layers to leave alone.
+        seed: the same seed gives the same weights.
+
+    Returns:
+        The new variables, and the plan.
+
+    Raises:
+        ValueError: if the model has no weight layer, or `only` or `skip` matches none.
+
+    Warns:
+        UnsteadyWarning: if no gain keeps networks of that depth together.
+
+    >>> from flax import linen
+    >>> module, x = linen.Sequential([linen.Dense(4), linen.relu]), jnp.ones((1, 8))
+    >>> variables, plan = init_variables(module, module.init(jax.random.key(0), x), x)
+    >>> variables["params"]["layers_0"]["kernel"].shape, len(plan.drawn)
+    ((8, 4), 1)
+    """
     trace = _traced(module, variables, example, "init_variables")
     draft = _draft(trace, activation, weights, Selection(only, skip, "init_variables"))
     drawn = unfreeze(dict(variables))

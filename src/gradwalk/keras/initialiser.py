@@ -16,18 +16,26 @@ from gradwalk.keras.kernels import axes_of, draw, layer_being_built
 class RandomWalk(keras.initializers.Initializer):  # type: ignore[misc]
     """Weights of standard deviation gain / sqrt(fan_in), eq. 10, with which the gradient does an unbiased walk.
 
-    `activation` is the one whose output the layer reads, "linear" for the first layer: a name, a function of
-    `keras.activations`, or a function passed to `gradwalk.register(keras=)`. The gain is `gradwalk.gain(activation,
-    fan_in, depth)` unless given; all activations but linear, relu and leaky_relu need the depth. "leaky_relu" without a
-    parameter has Keras's slope, 0.2. The normal distribution is not truncated, unlike that of `HeNormal`. With
-    weights="orthogonal" the (fan_in, out) matrix has orthonormal rows or columns, scaled so that its entries have the
-    same variance. The fan-in counts the inputs that an output sums, in `EinsumDense`, the projections of
-    `MultiHeadAttention` and depthwise convolutions too; not in transposed ones, where it depends on the strides.
+    The normal distribution is not truncated, unlike that of `HeNormal`. With weights="orthogonal" the (fan_in, out)
+    matrix has orthonormal rows or columns, scaled so that its entries have the same variance. The fan-in counts the
+    inputs that an output sums, in `EinsumDense`, the projections of `MultiHeadAttention` and depthwise convolutions
+    too; not in transposed ones, where it depends on the strides.
 
-    `seed`: an int gives the same weights at every call, as everywhere in Keras; a `keras.random.SeedGenerator` gives
-    new ones at each call. With None the initialiser has a SeedGenerator of its own, so that layers can share it
-    (Keras's own initialisers would give all those layers the same weights); `keras.utils.set_random_seed` makes it
-    repeatable.
+    Args:
+        activation: the one whose output the layer reads, "linear" for the first layer: a name, a function of
+            `keras.activations`, or a function passed to `gradwalk.register(keras=)`. "leaky_relu" without a parameter
+            has Keras's slope, 0.2.
+        gain: the factor on the weights (default: `gradwalk.gain(activation, fan_in, depth)`).
+        depth: the number of layers that read that activation; all but linear, relu and leaky_relu need it.
+        weights: "gaussian" or "orthogonal".
+        seed: an int gives the same weights at every call, as everywhere in Keras; a `keras.random.SeedGenerator` gives
+            new ones at each call. With None the initialiser has a SeedGenerator of its own, so that layers can share it
+            (Keras's own initialisers would give all those layers the same weights); `keras.utils.set_random_seed` makes
+            it repeatable.
+
+    Raises:
+        ValueError: if an argument is out of range, or no activation has that name.
+        TypeError: if an argument has the wrong type.
 
     >>> RandomWalk("relu", seed=0)((784, 100)).shape
     (784, 100)

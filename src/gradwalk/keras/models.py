@@ -34,6 +34,12 @@ def plan(
             it would be left alone otherwise.
         skip: names, patterns or types of the layers to leave alone.
 
+    Returns:
+        The plan, which prints as a table.
+
+    Raises:
+        ValueError: if the model has no weight layer, or `only` or `skip` matches none.
+
     >>> model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4, "relu"), keras.layers.Dense(2)])
     >>> [round(row.gain, 4) for row in plan(model).rows]
     [1.0673, 2.0236]
@@ -53,8 +59,31 @@ def init(
     """Draw the weights of a Keras model so that its gradient does an unbiased walk; return the plan applied.
 
     See `plan`, which takes the same arguments and changes nothing. Biases of the layers drawn become 0, except those
-    with one value other than 0 in all entries, which were set on purpose. The same seed gives the same weights; without
-    one they are new at each call. Warns with UnsteadyWarning where no gain keeps networks of that depth together.
+    with one value other than 0 in all entries, which were set on purpose.
+
+    Args:
+        model: a built keras.Model.
+        activation: the one that layers read where it cannot be determined: one for all, or a mapping from names or
+            patterns to activations.
+        weights: "gaussian" or "orthogonal".
+        only: names, patterns such as "encoder.*" or types of the layers to draw; a layer that is named is drawn even if
+            it would be left alone otherwise.
+        skip: names, patterns or types of the layers to leave alone.
+        seed: an int gives the same weights at each call, None new ones; or a `keras.random.SeedGenerator`.
+
+    Returns:
+        The plan, one row per weight layer.
+
+    Raises:
+        ValueError: if the model has no weight layer, or `only` or `skip` matches none.
+        TypeError: if the seed is something else.
+
+    Warns:
+        UnsteadyWarning: if no gain keeps networks of that depth together.
+
+    >>> model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4, "relu"), keras.layers.Dense(2)])
+    >>> len(init(model, seed=0).drawn)
+    2
     """
     if isinstance(seed, bool) or not isinstance(seed, int | keras.random.SeedGenerator | None):
         raise TypeError(f"init: seed must be an int or a keras.random.SeedGenerator, got seed={seed!r}")

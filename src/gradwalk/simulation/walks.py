@@ -43,9 +43,11 @@ class Walks:
     """The walks of many networks, one row per walk; columns follow the gradient, from layer D down to layer 0.
 
     Attributes:
-        activation, widths, gains, weights: the networks that were sampled; D + 1 widths, D gains, layer 1 first.
-            For networks of blocks, `activation` is the block, layer d is the stream between two blocks, and
-            `log_variance` is ln of the mean square of its components.
+        activation: that of the networks, or the block that they repeat; then layer d is the stream between two blocks,
+            and `log_variance` is ln of the mean square of its components.
+        widths: of the D + 1 layers, input first.
+        gains: of the D weight layers, layer 1 first.
+        weights: "gaussian" or "orthogonal".
         log_norm: ln(|delta_d| / |delta_D|) at layer d, half of the paper's ln Z (eq. 8).
         log_variance: ln of the variance of the pre-activations of layer d.
         layers: the layer d of each column.
@@ -137,6 +139,13 @@ def simulate(
         method: "exact" draws no matrix and costs O(width) per layer, or O(1) for linear, relu and leaky_relu;
             "dense" draws the matrices.
         every: keep every k-th layer of the result, and the first and last, where all of them would not fit in memory.
+
+    Returns:
+        The walks: their log-norms at every layer, with mean, standard error and spread at the end.
+
+    Raises:
+        ValueError: if the gain or the depth is missing, an argument is out of range, or no activation has that name.
+        TypeError: if an argument has the wrong type.
 
     >>> walks = simulate("relu", 100, 50, gain=1.4323, walks=200, rng=1)
     >>> walks.log_norm.shape, abs(walks.mean) < 4 * walks.standard_error

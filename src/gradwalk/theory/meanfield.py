@@ -25,7 +25,16 @@ _NEUTRAL = 1e-9  # quadrature gives the elasticity of a homogeneous f, 1, to abo
 def q_map(activation: str | Activation, q: float, gain: float = 1.0) -> float:
     """Return the variance of the next layer's pre-activations, g^2 E[f(sqrt(q) x)^2], x standard normal.
 
-    `q` is the variance of this layer's pre-activations. Exact for infinite width.
+    Args:
+        activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`.
+        q: the variance of this layer's pre-activations.
+        gain: the factor g on the weights.
+
+    Returns:
+        The variance, exact for infinite width.
+
+    Raises:
+        ValueError: if an argument is out of range, or no activation has that name.
 
     >>> round(q_map("relu", 2.0), 12)
     1.0
@@ -37,8 +46,17 @@ def q_map(activation: str | Activation, q: float, gain: float = 1.0) -> float:
 def chi(activation: str | Activation, q: float, gain: float = 1.0) -> float:
     """Return the expected growth of |delta|^2 over one layer, g^2 E[f'(sqrt(q) x)^2], x standard normal.
 
-    `q` is the variance of the pre-activations. At any width, chi is the expectation of g^2 z if the pre-activations are
-    independent of the weights. At gain 1, ln chi is the limit of the drift <ln z> for infinite width.
+    Args:
+        activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`.
+        q: the variance of the pre-activations.
+        gain: the factor g on the weights.
+
+    Returns:
+        The expectation of g^2 z at any width, if the pre-activations are independent of the weights. At gain 1, ln chi
+        is the limit of the drift ⟨ln z⟩ for infinite width.
+
+    Raises:
+        ValueError: if an argument is out of range, or no activation has that name.
 
     >>> round(chi("relu", 1.0, gain=2**0.5), 12)
     1.0
@@ -50,8 +68,18 @@ def chi(activation: str | Activation, q: float, gain: float = 1.0) -> float:
 def elasticity(activation: str | Activation, q: float) -> float:
     """Return kappa = d ln V / d ln q, the local exponent of V(q) = E[f(sqrt(q) x)^2].
 
-    Computed as E[a f(a) f'(a)] / E[f(a)^2] for a ~ N(0, q), without finite differences. kappa is 1 for a homogeneous f
-    such as relu; below 1, fluctuations of the signal's variance shrink from layer to layer, above 1 they grow.
+    Computed as E[a f(a) f'(a)] / E[f(a)^2] for a ~ N(0, q), without finite differences.
+
+    Args:
+        activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`.
+        q: the variance of the pre-activations.
+
+    Returns:
+        1 for a homogeneous f such as relu; below 1, fluctuations of the signal's variance shrink from layer to layer,
+        above 1 they grow.
+
+    Raises:
+        ValueError: if an argument is out of range, or no activation has that name.
 
     >>> round(elasticity("linear", 3.0), 12)
     1.0
@@ -64,8 +92,16 @@ def elasticity(activation: str | Activation, q: float) -> float:
 def fixed_point(activation: str | Activation, gain: float) -> float:
     """Return the fixed point q > 0 of the variance map at that gain: q = g^2 E[f(sqrt(q) x)^2].
 
-    The smallest one between 1e-6 and 1e6. Raises ValueError where there is none: for neutral activations, for which
-    either no q or every q is a fixed point, and for the others at gains that are too small or too large.
+    Args:
+        activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`.
+        gain: the factor g on the weights.
+
+    Returns:
+        The smallest fixed point between 1e-6 and 1e6.
+
+    Raises:
+        ValueError: if there is none: for neutral activations, for which either no q or every q is a fixed point, and
+            for the others at gains that are too small or too large.
 
     >>> q = fixed_point("tanh", 1.5); abs(q_map("tanh", q, 1.5) - q) < 1e-9
     True
@@ -89,9 +125,16 @@ def fixed_point(activation: str | Activation, gain: float) -> float:
 def kind(activation: str | Activation) -> Kind:
     """Return "neutral", "steady" or "unsteady", by the elasticity kappa at q from 1e-4 to 1e4.
 
-    - neutral: kappa = 1 everywhere. The step does not depend on q, and one gain serves every depth.
-    - steady: kappa <= 1 everywhere. Fluctuations of the signal's variance die out; the unbiased gain depends on depth.
-    - unsteady: kappa > 1 somewhere. There fluctuations grow with depth, and no gain serves a deep network.
+    Args:
+        activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`.
+
+    Returns:
+        "neutral" if kappa = 1 everywhere: the step does not depend on q, and one gain serves every depth. "steady" if
+        kappa <= 1 everywhere: fluctuations of the signal's variance die out, and the unbiased gain depends on depth.
+        "unsteady" if kappa > 1 somewhere: there fluctuations grow with depth, and no gain serves a deep network.
+
+    Raises:
+        ValueError: if no activation has that name.
 
     >>> [kind(name) for name in ("relu", "tanh", "gelu")]
     ['neutral', 'steady', 'unsteady']

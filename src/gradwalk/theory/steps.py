@@ -16,7 +16,12 @@ from gradwalk.theory.meanfield import kind
 
 
 class Step(NamedTuple):
-    """The drift (mean) and the variance of ln z at gain 1; the log-norm changes by ln g + ln(z) / 2 per layer."""
+    """The drift and the variance of ln z at gain 1; the log-norm changes by ln g + ln(z) / 2 per layer.
+
+    Attributes:
+        drift: the mean, ⟨ln z⟩.
+        variance: of ln z.
+    """
 
     drift: float
     variance: float
@@ -32,7 +37,7 @@ def step(
     width_out: int | None = None,
     dropout: float = 0.0,
 ) -> Step:
-    """Return the drift <ln z> and the variance of ln z of one layer at gain 1.
+    """Return the drift ⟨ln z⟩ and the variance of ln z of one layer at gain 1.
 
     The unbiased gain is exp(-drift / 2), eq. 10; over D layers the final log-norm has standard deviation
     sqrt(D variance) / 2. Closed forms for linear and relu, quadrature accurate to about 1e-10 for the others. Exact,
@@ -50,6 +55,13 @@ def step(
             layer that widens do not preserve the norm of delta.
         dropout: the rate of dropout between the activation and the weights: units are set to 0 with this probability
             and divided by 1 - dropout otherwise. Layers of which no unit is left are not counted.
+
+    Returns:
+        Drift and variance.
+
+    Raises:
+        ValueError: if an argument is out of range, `q` is missing, no activation has that name, or the paper prints no
+            formula for it.
 
     >>> step("relu", 100)
     Step(drift=-0.71856806..., variance=0.05193999...)

@@ -27,9 +27,15 @@ _WIDEST = 8.0  # how far the log of a factor is followed from its start; farther
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """The factors put on the weights of the first layer, of those between and of the last, and the walks around it.
+    """The factors put on the weights of a model, and its walks around that.
 
-    passes: how often the model was run forward and back.
+    Attributes:
+        gain_in: the factor on the weights of the first layer.
+        gain: the factor on those between.
+        gain_out: the factor on those of the last.
+        before: the walk that was measured first.
+        after: the walk that was measured last.
+        passes: how often the model was run forward and back.
     """
 
     gain_in: float
@@ -61,12 +67,23 @@ def calibrate_(
 
     gain_in makes the rms of the pre-activations of layer 1 equal to 1; gain makes the mean log-norm between the last
     hidden layer and the first, ln(|delta_1| / |delta_(D-1)|), 0; gain_out does so for the output layer,
-    ln(|delta_(D-1)| / |delta_D|), so that the whole walk starts and ends at 0. All three hold to within `tolerance`, in
-    logarithms, after at most `rounds` rounds. Biases and frozen weights are left alone. If it fails, the weights are
-    restored and a ValueError gives the reason.
+    ln(|delta_(D-1)| / |delta_D|), so that the whole walk starts and ends at 0. Biases and frozen weights are left
+    alone. The model is run forward and back once to start, once per trial factor, and once at the end of each round.
 
-    The model is run forward and back once to start, once per trial factor, and once at the end of each round: `passes`
-    of the result has the number, which is 10 to 60 as a rule.
+    Args:
+        model: a chain of weight layers.
+        inputs: a tensor, a tuple of arguments or a dict of keywords, with examples along the first dimension.
+        loss_fn: returns the loss of the model's output, a scalar.
+        activation: the one that a layer reads where it cannot be determined: one for all of them, or a mapping from
+            names or patterns such as "decoder.*" to activations.
+        tolerance: within which all three hold, in logarithms.
+        rounds: how often all three are tuned, at most.
+
+    Returns:
+        The factors, the walks before and after, and `passes`, the number of runs of the model: 10 to 60 as a rule.
+
+    Raises:
+        ValueError: if it fails, with the reason; the weights are then restored.
 
     >>> net = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 2))
     >>> walk = calibrate_(net, torch.eye(8), lambda y: y.square().sum()).after

@@ -33,7 +33,11 @@ _COLOURS = ("#000000", "#E69F00", "#009E73", "#0072B2")
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The walks of one model under several initialisations, by name; prints as a table."""
+    """The walks of one model under several initialisations; prints as a table.
+
+    Attributes:
+        walks: by the name of the initialisation: "own", "kaiming", "orthogonal" and "gradwalk".
+    """
 
     walks: dict[str, GradientWalk]
 
@@ -77,8 +81,21 @@ def compare(model: nn.Module, inputs: Inputs, loss_fn: Loss, *, activation: Give
     """Return the walks of a model under its own weights, Kaiming's, orthogonal ones and gradwalk's; it stays as it was.
 
     Kaiming's (normal, by fan-in, for ReLU) and orthogonal weights (of gain 1) go to all weight layers that are free to
-    be drawn, gradwalk's to those that `init_` draws. Arguments are those of `probe`. Weights are drawn from torch's
-    random state, which is restored, as are weights, buffers and gradients.
+    be drawn, gradwalk's to those that `init_` draws. Weights are drawn from torch's random state, which is restored, as
+    are weights, buffers and gradients.
+
+    Args:
+        model: any torch.nn.Module.
+        inputs: a tensor, a tuple of arguments or a dict of keywords, with examples along the first dimension.
+        loss_fn: returns the loss of the model's output, a scalar.
+        activation: the one that a layer reads where it cannot be determined: one for all of them, or a mapping from
+            names or patterns such as "decoder.*" to activations.
+
+    Returns:
+        One walk per initialisation, in a table.
+
+    Raises:
+        ValueError: as `probe`.
 
     >>> net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2))
     >>> list(compare(net, torch.eye(8), lambda y: y.square().sum()).walks)

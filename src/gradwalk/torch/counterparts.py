@@ -15,6 +15,12 @@ from gradwalk.torch.steady import Steady
 def counterpart(module: nn.Module) -> Activation | None:
     """Return the activation that a module computes, including its parameter, or None for a module that is none.
 
+    Args:
+        module: a module of torch, one that was registered, a `Steady` or an `Elementwise`.
+
+    Returns:
+        The activation, or None.
+
     >>> counterpart(nn.LeakyReLU(0.2)).name, counterpart(Steady(nn.GELU(), 100.0)).name
     ('leaky_relu(0.2)', 'gelu*100')
     """
@@ -31,7 +37,15 @@ def counterpart(module: nn.Module) -> Activation | None:
 
 
 def counterpart_of_function(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Activation | None:
-    """Return the activation that a torch function or tensor method computes, or None; `args` start with its input.
+    """Return the activation that a torch function or tensor method computes, or None.
+
+    Args:
+        name: of the function, such as "leaky_relu".
+        args: its positional arguments; the first is its input.
+        kwargs: its keyword arguments.
+
+    Returns:
+        The activation, or None for a function that is none.
 
     >>> counterpart_of_function("leaky_relu", [torch.ones(2), 0.3], {}).name
     'leaky_relu(0.3)'
@@ -45,7 +59,16 @@ def counterpart_of_function(name: str, args: Sequence[Any], kwargs: Mapping[str,
 
 
 def module_for(f: str | Activation) -> nn.Module:
-    """Return a new module that computes an activation: torch's own, the one registered for it, or an `Elementwise`.
+    """Return a new module that computes an activation.
+
+    Args:
+        f: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`.
+
+    Returns:
+        Torch's own module, the one that was registered for it, or an `Elementwise`.
+
+    Raises:
+        ValueError: if no activation has that name.
 
     >>> module_for("leaky_relu(0.2)"), module_for("sin")
     (LeakyReLU(negative_slope=0.2), Elementwise(sin))

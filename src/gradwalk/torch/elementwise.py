@@ -12,6 +12,9 @@ from gradwalk.activations import Activation, Function
 class Elementwise(nn.Module):
     """An activation without a counterpart in torch, such as erf, sin and those registered without `torch=`.
 
+    Args:
+        activation: computed by NumPy, on the host.
+
     >>> from gradwalk import activation
     >>> Elementwise(activation("sin"))(torch.zeros(2))
     tensor([0., 0.])

@@ -33,11 +33,31 @@ def init_(
     Each layer whose law is known, and whose own scale does not serve, gets the gain of the activation that it reads:
     see `plan`, which takes the same arguments and changes nothing. In plain chains the biases of the layers drawn
     become 0, except those with one value other than 0 in all entries, which were set on purpose; in other models biases
-    stay, or shrink with their weights. Never touched unless
-    `only` names them: frozen, shared and parametrised weights, adapters, layers that are zero or clearly scaled on
-    purpose, and all that is outside the theory. The model is run once, on the example, unless it is a plain
-    `nn.Sequential` or no example is given. Warns with UnsteadyWarning where no gain keeps networks of that depth
-    together.
+    stay, or shrink with their weights. Never touched unless `only` names them: frozen, shared and parametrised weights,
+    adapters, layers that are zero or clearly scaled on purpose, and all that is outside the theory. The model is run
+    once, on the example, unless it is a plain `nn.Sequential` or no example is given.
+
+    Args:
+        model: any torch.nn.Module.
+        activation: the one that a layer reads where it cannot be determined: one for all of them, or a mapping from
+            names or patterns such as "decoder.*" to activations.
+        example: an input on which the model is run once, in evaluation mode and without gradient: a tensor, a tuple of
+            arguments or a dict of keywords.
+        weights: "gaussian", or "orthogonal" for Haar orthogonal matrices with entries of the same variance.
+        only: names, patterns such as "encoder.*" or types of the layers to draw; a layer that is named is drawn even if
+            it would be left alone otherwise.
+        skip: names, patterns or types of the layers to leave alone.
+        keep_fine: leave alone the layers whose own scale already serves, as in `plan`.
+        generator: draws the weights (default: torch's global one).
+
+    Returns:
+        The plan, one row per weight layer.
+
+    Raises:
+        ValueError: if the model cannot be traced without an example, or `only` or `skip` matches no layer.
+
+    Warns:
+        UnsteadyWarning: if no gain keeps networks of that depth together.
 
     >>> net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2))
     >>> [round(row.gain, 4) for row in init_(net, keep_fine=False).rows]

@@ -54,11 +54,19 @@ _ADAPTERS = re.compile(r"(^|\.)(lora|ia3|adapters?)(_|\.|$)", re.IGNORECASE)
 class WeightLayer(NamedTuple):
     """A layer with weights.
 
-    activation: the one whose output it reads, None where that is not known, for the reason in `why`. position: its
-    place on the longest path from the input, 1 for the first layer, 0 for one that is not reached. reads: the weight
-    layers whose outputs it reads, through activations, norms and sums. dropout: the share of what it reads that dropout
-    sets to zero. log_factor: see `Signal`. sizes: the shapes of its input and output, where the model was run.
-    objection: why its weights are left alone unless it is named, if there is a reason.
+    Attributes:
+        name: of the module in its model.
+        module: the module.
+        activation: the one whose output it reads, None where that is not known, for the reason in `why`.
+        fan_in: the number of inputs that an output sums.
+        position: its place on the longest path from the input, 1 for the first layer, 0 for one that is not reached.
+        notes: what its numbers depend on.
+        reads: the weight layers whose outputs it reads, through activations, norms and sums.
+        why: the reason why its activation is unknown.
+        dropout: the share of what it reads that dropout sets to zero.
+        log_factor: see `Signal`.
+        sizes: the shapes of its input and output, where the model was run.
+        objection: why its weights are left alone unless it is named, if there is a reason.
     """
 
     name: str
@@ -81,7 +89,14 @@ class WeightLayer(NamedTuple):
 
 
 class LeftAlone(NamedTuple):
-    """A module that is left alone: its name and class, the reason, and the parameters it is about if need be."""
+    """A module that is left alone.
+
+    Attributes:
+        name: of the module in its model.
+        kind: its class.
+        reason: why it is left alone.
+        parameters: the parameters that it is about, if not all.
+    """
 
     name: str
     kind: str
@@ -96,7 +111,13 @@ class LeftAlone(NamedTuple):
 
 @dataclass(frozen=True)
 class Layers:
-    """The weight layers of a model in the order they run, the other modules left alone, and the trace behind both."""
+    """The layers of a model.
+
+    Attributes:
+        weight_layers: in the order they run.
+        left_alone: the other modules with parameters, with the reason.
+        trace: what both rest on.
+    """
 
     weight_layers: list[WeightLayer]
     left_alone: list[LeftAlone]
@@ -111,11 +132,21 @@ class Layers:
 def find_layers(model: nn.Module, activation: Given = None, example: Any = None) -> Layers:
     """Return the weight layers of a model with what each reads, and the modules that are left alone.
 
-    `activation` is used where the one that a layer reads cannot be determined: one for all of them, or a mapping from
-    names or patterns such as "decoder.*" to activations. `example` is any input (a tensor, a tuple of arguments or a
-    dict of keywords) on which the model is run, once, in evaluation mode and without gradient. Without it the model is
-    not run but traced symbolically; where that fails, a ValueError asks for it. A plain `nn.Sequential` is neither run
-    nor traced, unless it has padded convolutions and an example gives their sizes.
+    Without an example the model is not run but traced symbolically. A plain `nn.Sequential` is neither run nor traced,
+    unless it has padded convolutions and an example gives their sizes.
+
+    Args:
+        model: any torch.nn.Module.
+        activation: the one that a layer reads where it cannot be determined: one for all of them, or a mapping from
+            names or patterns such as "decoder.*" to activations.
+        example: an input on which the model is run once, in evaluation mode and without gradient: a tensor, a tuple of
+            arguments or a dict of keywords.
+
+    Returns:
+        The weight layers in the order they run, the modules left alone with the reason, and the trace behind both.
+
+    Raises:
+        ValueError: if the model cannot be traced without an example.
 
     >>> net = nn.Sequential(nn.Linear(8, 4), nn.Tanh(), nn.Linear(4, 2))
     >>> [(layer.name, layer.activation.name, layer.fan_in) for layer in find_layers(net).weight_layers]

@@ -41,8 +41,17 @@ class Monitor:
     itself. It never runs the model; hooks are on it only while a step is recorded. Only ratios are recorded, so the
     factor that a GradScaler puts on the loss makes no difference. Of several forward passes before `step()`, the last
     one counts. A model may fold other dimensions into the first one; where that is no multiple of the batch, the whole
-    batch counts as one example. With `writer`, a TensorBoard SummaryWriter, each record is also written there under
-    `tag`: the final log-norm, the lowest, the highest and a histogram of all.
+    batch counts as one example.
+
+    Args:
+        model: any torch.nn.Module.
+        every: record every n-th step.
+        writer: a TensorBoard SummaryWriter, to which each record is also written: the final log-norm, the lowest, the
+            highest and a histogram of all.
+        tag: the name under which it is written there.
+
+    Raises:
+        ValueError: if `every` is below 1, or the model has no weight layer.
 
     >>> net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
     >>> with Monitor(net, every=2) as monitor:

@@ -70,6 +70,12 @@ def plan(
             grow by less than a hundred. Larger weights learn more slowly at a given rate, so that drawing them again
             would cost more than it brings.
 
+    Returns:
+        The plan, which prints as a table.
+
+    Raises:
+        ValueError: if the model cannot be traced without an example, or `only` or `skip` matches no layer.
+
     >>> net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2))
     >>> plan(net).row("2").gain, plan(net).drawn
     (2.0236..., ())

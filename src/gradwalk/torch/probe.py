@@ -31,16 +31,27 @@ _FEWEST = 8  # examples needed to call a unit stuck
 def probe(model: nn.Module, inputs: Inputs, loss_fn: Loss, *, activation: Given = None) -> GradientWalk:
     """Return the walk of the gradient through a model, measured on a batch, with the predicted band.
 
-    `inputs` is a tensor, a tuple of arguments or a dict of keywords, with examples along the first dimension;
-    loss_fn(output) returns the loss. `activation` is used where the one that a layer reads cannot be determined. The
-    model is run exactly once, forward and back, in its own mode; parameters, their .grad, buffers, hooks and the random
-    state stay as they are. Norms are computed in double precision, so that autocast and a scaled loss change nothing
-    but the rounding; a gradient that leaves the range of its dtype is continued from a rescaled one.
+    The model is run exactly once, forward and back, in its own mode; parameters, their .grad, buffers, hooks and the
+    random state stay as they are. Norms are computed in double precision, so that autocast and a scaled loss change
+    nothing but the rounding; a gradient that leaves the range of its dtype is continued from a rescaled one.
 
     The prediction takes the forward pass and the scale of each weight matrix as given, and delta at the output as
     independent of both. It goes from point to point, each step given the gradients measured above it: by a closed form
     between dense layers, by redrawing the weights through convolutions, norms and residual sums. The band is that of
     the mean over the batch.
+
+    Args:
+        model: any torch.nn.Module.
+        inputs: a tensor, a tuple of arguments or a dict of keywords, with examples along the first dimension.
+        loss_fn: returns the loss of the model's output, a scalar.
+        activation: the one that a layer reads where it cannot be determined: one for all of them, or a mapping from
+            names or patterns such as "decoder.*" to activations.
+
+    Returns:
+        The walk with its verdict; print it for a table per layer.
+
+    Raises:
+        ValueError: if the model ran no weight layer, the batch is empty, or the loss is not one value with a gradient.
 
     >>> import torch
     >>> net = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 2))

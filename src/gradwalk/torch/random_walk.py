@@ -22,10 +22,24 @@ def random_walk_(
 ) -> torch.Tensor:
     """Fill `tensor` in place with weights of standard deviation g / sqrt(fan_in), eq. 10, and return it.
 
-    `activation` is the one whose output the layer reads ("linear" for the first layer), g its unbiased gain or the
-    `gain` given. The tensor is (out, in) or (out, in, *kernel). All activations but linear, relu and leaky_relu need
-    `depth`, the number of layers that the gradient walks over. Orthogonal weights have orthogonal rows, or columns if
-    there are fewer of those, scaled so that their entries have the same variance.
+    Orthogonal weights have orthogonal rows, or columns if there are fewer of those, scaled so that their entries have
+    the same variance.
+
+    Args:
+        tensor: of shape (out, in) or (out, in, *kernel).
+        activation: the one whose output the layer reads, "linear" for the first layer.
+        gain: the factor g (default: the unbiased gain of the activation).
+        weights: "gaussian" or "orthogonal".
+        depth: the number of layers that the gradient walks over; all activations but linear, relu and leaky_relu need
+            it.
+        generator: draws the weights (default: torch's global one).
+
+    Returns:
+        The tensor.
+
+    Raises:
+        ValueError: if the tensor has fewer than 2 dimensions, or the depth is missing.
+        TypeError: if it holds no floating-point numbers.
 
     >>> w = random_walk_(torch.empty(300, 100), "relu", generator=torch.Generator().manual_seed(0))
     >>> round(w.std().item() * 100**0.5, 2)

@@ -35,11 +35,17 @@ class Note(Enum):
 class Signal(NamedTuple):
     """What is known of a tensor.
 
-    activation: the one whose output it is, None where that is unknown for the reason in `why`. position: the number of
-    weight layers on the longest path to it. notes: what it went through. sources: the weight layers whose outputs it is
-    made of, with no other weight layer between. channels: their number, 0 where unknown. node: its place in the graph.
-    dropout: the share of units that dropout sets to zero, after the activation. log_factor: ln of the factor by which
-    average pooling and constants multiply the norm of a gradient on its way back.
+    Attributes:
+        activation: the one whose output it is, None where that is unknown for the reason in `why`.
+        position: the number of weight layers on the longest path to it.
+        notes: what it went through.
+        sources: the weight layers whose outputs it is made of, with no other weight layer between.
+        why: the reason why its activation is unknown.
+        channels: their number, 0 where unknown.
+        node: its place in the graph.
+        dropout: the share of units that dropout sets to zero, after the activation.
+        log_factor: ln of the factor by which average pooling and constants multiply the norm of a gradient on its way
+            back.
     """
 
     activation: Activation | None = LINEAR
@@ -74,7 +80,13 @@ class Signal(NamedTuple):
 
 
 class Merge(NamedTuple):
-    """A place where signals come together: the operation, why that matters, and what each signal was."""
+    """A place where signals come together.
+
+    Attributes:
+        operation: its name.
+        note: why that matters.
+        signals: what each of them was.
+    """
 
     operation: str
     note: Note

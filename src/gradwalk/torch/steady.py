@@ -12,6 +12,14 @@ class Steady(nn.Module):
     With gelu, silu and mish the signal of a deep network dies or explodes whatever the gain; scaled, only that of far
     deeper networks does. At scale=100 gelu is close to a ReLU with a rounded corner.
 
+    Args:
+        activation: the module of f.
+        scale: the factor s.
+
+    Raises:
+        ValueError: if the scale is not positive and finite.
+        TypeError: if the activation is not a module.
+
     >>> Steady(nn.GELU(), scale=100.0)(torch.tensor([1.0, -1.0]))
     tensor([1., -0.])
     """

@@ -40,10 +40,17 @@ class Reading:
 class Trace:
     """What following a signal through a model has shown.
 
-    names, roles: of all its modules. nodes: the dataflow. squares: the mean squares of the outputs of nodes whose law
-    is not known, where the model was run. readings: per weight layer, in the order of their first run.
-    order: the weight layers in the order they ran, each as often as it ran. merges: where signals came together.
-    outputs: the signals that the model returned. Layers inside attention, recurrent modules and norms do not appear.
+    Layers inside attention, recurrent modules and norms do not appear.
+
+    Attributes:
+        names: of all its modules.
+        roles: of all its modules.
+        nodes: the dataflow.
+        squares: the mean squares of the outputs of nodes whose law is not known, where the model was run.
+        readings: per weight layer, in the order of their first run.
+        order: the weight layers in the order they ran, each as often as it ran.
+        merges: where signals came together.
+        outputs: the signals that the model returned.
     """
 
     def __init__(self, model: nn.Module) -> None:

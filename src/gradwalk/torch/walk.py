@@ -36,18 +36,38 @@ class Parameter(NamedTuple):
 class GradientWalk:
     """The walk of the gradient through one network, one entry per weight layer, layer 1 first.
 
-    reads: the activation that each layer reads. widths: fan-ins. log_norm: ln(|delta_d| / |delta_D|), the mean over the
-    examples; spread: the standard deviation over them. forward: ln of the rms of the pre-activations. stuck: the share
-    of units that are dead or saturated for all examples, |f'| below 5 % of its largest value; NaN for fewer than 8
-    examples. predicted, low, high: mean and 95 % band; z: (log_norm - predicted) / sd. All NaN where unknown.
-    gains: rms(W) sqrt(fan-in), by which a layer multiplies the norm of a gradient on average. relative:
-    ln(|dE/dW| / |W|). bias, luck: mean and standard deviation of the final log-norm over networks with weights of this
-    scale, NaN unless the layers are a chain. lost: the index of the layer at and below which a plain backward pass
-    leaves the range of its dtype, -1 if there is none. broken: what is not finite, if anything. chain: whether the
-    layers are one path. share: that of the weights whose layers were seen. zeros: the layers and factors that start at
-    zero or near. stream, blocks: the places that all paths lead through, and the residual branches; empty for a chain.
-    The last place of the stream takes the part of layer D. parameters: the weights outside these layers. remedy: what
-    to do, "" where nothing is wrong.
+    What is unknown is NaN.
+
+    Attributes:
+        layers: the names of the weight layers.
+        reads: the activation that each layer reads.
+        widths: fan-ins.
+        log_norm: ln(|delta_d| / |delta_D|), the mean over the examples.
+        spread: the standard deviation over the examples.
+        forward: ln of the rms of the pre-activations.
+        stuck: the share of units that are dead or saturated for all examples, |f'| below 5 % of its largest value; NaN
+            for fewer than 8 examples.
+        predicted: the mean of the prediction.
+        low: the lower end of its 95 % band.
+        high: the upper end of its 95 % band.
+        z: (log_norm - predicted) / sd.
+        gains: rms(W) sqrt(fan-in), by which a layer multiplies the norm of a gradient on average.
+        relative: ln(|dE/dW| / |W|).
+        bias: the mean of the final log-norm over networks with weights of this scale; NaN unless the layers are a
+            chain.
+        luck: its standard deviation over such networks.
+        examples: the number of examples.
+        lost: the index of the layer at and below which a plain backward pass leaves the range of its dtype, -1 if there
+            is none.
+        broken: what is not finite, if anything.
+        chain: whether the layers are one path.
+        share: that of the weights whose layers were seen.
+        zeros: the layers and factors that start at zero or near.
+        stream: the places that all paths lead through, empty for a chain; the last takes the part of layer D.
+        blocks: the residual branches, empty for a chain.
+        parameters: the weights outside these layers.
+        notes: what the numbers depend on.
+        remedy: what to do, "" where nothing is wrong.
     """
 
     layers: tuple[str, ...]
