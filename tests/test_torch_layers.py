@@ -300,3 +300,58 @@ def test_the_report_prints_every_layer_within_100_columns():
     assert "[1]" in lines[2]
     assert any(line.startswith("[1] left alone: a norm follows") for line in lines)
     assert lines[-1].startswith("left alone: 3 (LayerNorm)")
+
+
+# Plain chains are read off; what is read off is what a trace finds.
+
+
+class _Traced(nn.Sequential):
+    """A Sequential that is traced, because its class is not torch's own."""
+
+
+def _shared():
+    first, second = square(), square()
+    second.weight = first.weight
+    return [first, nn.ReLU(), second]
+
+
+def _frozen():
+    layer = square()
+    layer.weight.requires_grad_(False)
+    return [layer, nn.ReLU(), square()]
+
+
+CHAINS = {
+    "plain": lambda: [square(), nn.ReLU(), square(), nn.LeakyReLU(0.3), square()],
+    "nested": lambda: [nn.Sequential(square(), nn.ReLU()), nn.Sequential(square(), nn.Sequential(nn.GELU(), square()))],
+    "identity": lambda: [square(), nn.Identity(), nn.Tanh(), nn.Identity(), square()],
+    "activation first": lambda: [nn.Tanh(), square()],
+    "two activations": lambda: [square(), nn.ReLU(), nn.Tanh(), square()],
+    "convolutions": lambda: [nn.Conv1d(6, 6, 3), nn.ReLU(), nn.Flatten(), nn.Linear(24, 3)],
+    "padded": lambda: [nn.Conv1d(6, 6, 3, padding=1), nn.ReLU(), nn.Conv1d(6, 6, 1)],
+    "transposed": lambda: [nn.ConvTranspose1d(4, 4, 3), nn.ReLU(), nn.Conv1d(4, 4, 1)],
+    "shared": _shared,
+    "called twice": lambda: [layer := square(), nn.ReLU(), layer],
+    "frozen": _frozen,
+    "dropout": lambda: [square(), nn.ReLU(), nn.Dropout(0.1), square()],
+    "norm": lambda: [square(), nn.LayerNorm(6), nn.ReLU(), square()],
+    "a slope to learn": lambda: [square(), nn.PReLU(), square()],
+    "lazy": lambda: [square(), nn.ReLU(), nn.LazyLinear(3)],
+    "parametrised": lambda: [square(), nn.ReLU(), nn.utils.parametrizations.weight_norm(square())],
+    "meta": lambda: [nn.Linear(6, 6, device="meta"), nn.ReLU(), square()],
+    "complex": lambda: [nn.Linear(6, 6, dtype=torch.complex64), nn.Tanh(), square()],
+}
+
+
+@pytest.mark.parametrize("modules", CHAINS.values(), ids=CHAINS.keys())
+def test_the_layers_of_a_plain_chain_are_those_that_a_trace_finds(modules):
+    modules = modules()
+    quick, traced = gwt.find_layers(nn.Sequential(*modules)), gwt.find_layers(_Traced(*modules))
+    assert (quick.weight_layers, quick.left_alone) == (traced.weight_layers, traced.left_alone)
+
+
+def test_an_adapter_in_a_chain_is_seen():
+    model = nn.Sequential()
+    model.add_module("body", square())
+    model.add_module("lora_A", square())
+    assert gwt.plan(model).row("lora_A").reason.startswith("an adapter")

@@ -81,7 +81,7 @@ def init_(
 
 def _check(layers: Layers) -> None:
     """Raise a ValueError where there is nothing that could ever be drawn."""
-    model = layers.trace.model
+    model = layers.model
     if next(model.parameters(), None) is None:
         raise ValueError(f"init_: {type(model).__name__} has no parameters")
     if layers.weight_layers and all(layer.objection is Exclusion.META for layer in layers.weight_layers):
@@ -109,7 +109,8 @@ def _shrink_biases_(drawn: list[tuple[WeightLayer, PlanRow]]) -> None:
 
 
 def _clear_biases_(modules: list[nn.Module]) -> None:
-    biases = [module.bias for module in modules if isinstance(module.bias, Tensor) and module.bias.numel()]
+    held = [module._parameters.get("bias") for module in modules]
+    biases: list[Tensor] = [bias for bias in held if bias is not None and bias.numel()]
     cleared = [bias for bias, kept in zip(biases, constant(biases), strict=True) if not kept]
     if cleared:
         torch._foreach_zero_(cleared)

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from torch import nn
@@ -13,6 +14,7 @@ from gradwalk.activations import Activation
 from gradwalk.torch.follow import follow_chain, follow_code, follow_run, unwrapped
 from gradwalk.torch.given import Given, given_for
 from gradwalk.torch.roles import Role
+from gradwalk.torch.sequential import read_off
 from gradwalk.torch.signals import Note
 from gradwalk.torch.trace import Reading, Sizes, Trace
 from gradwalk.torch.weight_layers import computes_its_weights, fan_in, is_padded
@@ -114,14 +116,25 @@ class Layers:
     """The layers of a model.
 
     Attributes:
+        model: the model, without a wrapper such as DataParallel.
         weight_layers: in the order they run.
         left_alone: the other modules with parameters, with the reason.
-        trace: what both rest on.
+        followed: the trace that both rest on, None for a plain chain, whose layers were read off.
     """
 
+    model: nn.Module
     weight_layers: list[WeightLayer]
     left_alone: list[LeftAlone]
-    trace: Trace
+    followed: Trace | None = None
+
+    @cached_property
+    def trace(self) -> Trace:
+        """The trace of the model."""
+        if self.followed is not None:
+            return self.followed
+        trace = Trace(self.model)
+        follow_chain(trace)
+        return trace
 
     @property
     def depth(self) -> int:
@@ -157,11 +170,24 @@ def find_layers(model: nn.Module, activation: Given = None, example: Any = None)
 
 def layers_of(model: nn.Module, activation: Given, example: Any, where: str) -> Layers:
     """Return what `find_layers` returns; errors begin with `where`, the function that the user called."""
-    trace = Trace(unwrapped(model, where))
+    model = unwrapped(model, where)
+    plain = read_off(model)
+    if plain is not None and not any(_ADAPTERS.search(name) for name, _, _ in plain):
+        given_for(activation, where)
+        return Layers(model, _plain_layers(plain), [])
+    trace = Trace(model)
     runs = example is not None and any(is_padded(module) for module in trace.names)
     if runs or not follow_chain(trace):
         _follow(trace, example, sort_out(trace)[0], where)
     return layers_from(trace, activation, where)
+
+
+def _plain_layers(plain: list[tuple[str, nn.Module, Activation]]) -> list[WeightLayer]:
+    below = [(), *[(name,) for name, _, _ in plain]]
+    return [
+        WeightLayer(name, module, activation, fan_in(module), place + 1, (), below[place])
+        for place, (name, module, activation) in enumerate(plain)
+    ]
 
 
 def layers_from(trace: Trace, activation: Given, where: str) -> Layers:
@@ -176,7 +202,7 @@ def layers_from(trace: Trace, activation: Given, where: str) -> Layers:
     ]
     unreached = [name for name in objections if name not in trace.readings]
     layers += [_unreached(name, modules[name], objections[name]) for name in unreached]
-    return Layers(layers, left_alone, trace)
+    return Layers(trace.model, layers, left_alone, trace)
 
 
 def _follow(trace: Trace, example: Any, layers: Mapping[str, object], where: str) -> None:

@@ -11,7 +11,7 @@ from gradwalk.plans import LayerRole, PlanRow
 from gradwalk.torch.laws import Law, unbiased_gains
 from gradwalk.torch.layers import Layers, WeightLayer
 from gradwalk.torch.sections import FINE, chain_serves
-from gradwalk.torch.weight_layers import is_padded, weight_of
+from gradwalk.torch.weight_layers import is_padded, shape_of
 
 
 def is_plain(layers: Sequence[WeightLayer]) -> bool:
@@ -52,7 +52,7 @@ def plain_rows(
         f, name = layer.activation, layer.name
         assert f is not None
         gain, proposed, exact = known[id(f), layer.fan_in, layer.dropout]
-        shape = tuple(weight_of(layer.module).shape)
+        shape = shape_of(layer.module)
         if weights == "orthogonal" and shape[0] > layer.fan_in:  # the gain is that of a square matrix
             exact = False
         reason = "" if free else selection.reason_against(name, type(layer.module))

@@ -36,7 +36,7 @@ from gradwalk.torch.sections import kept_sections
 from gradwalk.torch.signals import LINEAR, Note
 from gradwalk.torch.stream import stream_sizes
 from gradwalk.torch.structure import Structure, Sum, SumKind
-from gradwalk.torch.weight_layers import weight_of
+from gradwalk.torch.weight_layers import shape_of
 
 _UNCOUNTED = (Note.MAX_POOLING, Note.RESAMPLED, Note.SCALED, Note.DROPOUT)
 
@@ -152,7 +152,7 @@ class Draft:
     @cached_property
     def is_chain(self) -> bool:
         """Whether the model is a chain of layers and activations, without norms, sums and the like."""
-        return not any(node.op in RESETS for node in self.layers.trace.nodes)
+        return self.layers.followed is None or not any(node.op in RESETS for node in self.layers.trace.nodes)
 
     @cached_property
     def _laws(self) -> dict[str, Law]:
@@ -237,7 +237,7 @@ class Draft:
 
     def _row(self, layer: WeightLayer) -> PlanRow:
         reason, name = self.reach.reasons[layer.name], layer.name
-        shape = tuple(weight_of(layer.module).shape) if layer.fan_in else ()
+        shape = shape_of(layer.module) if layer.fan_in else ()
         gate = None if layer.activation else self.reach.gate(layer)
         read = layer.activation.name if layer.activation else "?" if gate is None else f"gated {gate.name}"
         role, std = self.reach.role(layer), self.stds[name]
@@ -258,7 +258,7 @@ class Draft:
 
     def _is_exact(self, layer: WeightLayer) -> bool:
         """Return whether the law holds exactly; the gain of orthogonal weights is that of a square matrix."""
-        widens = self.weights == "orthogonal" and len(weight_of(layer.module)) > layer.fan_in
+        widens = self.weights == "orthogonal" and shape_of(layer.module)[0] > layer.fan_in
         return self._estimates[self._laws[layer.name]].kind == "neutral" and not widens
 
     def _residual(self) -> str | None:

@@ -9,27 +9,24 @@ from torch import Tensor
 from gradwalk.torch.layers import UNDRAWABLE, WeightLayer
 from gradwalk.torch.weight_layers import weight_of
 
-_ENOUGH = 4096  # entries of a weight that show its scale
+_ENOUGH = 2048  # entries of a weight that show its scale
 
 
 def deviations(layers: Sequence[WeightLayer]) -> dict[str, float]:
     """Return the root mean square of each layer's weights, of large ones by their first rows; NaN without values."""
     stds = dict.fromkeys([layer.name for layer in layers], math.nan)
-    held: dict[tuple[torch.dtype, torch.device], list[tuple[str, Tensor, Tensor]]] = {}
+    alike: dict[tuple[torch.Size, torch.dtype, torch.device], list[tuple[str, Tensor]]] = {}
     for layer in layers:
         if layer.objection not in UNDRAWABLE:
             weight = weight_of(layer.module)
-            held.setdefault((weight.dtype, weight.device), []).append((layer.name, _first_rows(weight), weight))
-    for group in held.values():
-        norms = torch.stack(torch._foreach_norm([rows for _, rows, _ in group])).tolist()
-        for (name, rows, weight), norm in zip(group, norms, strict=True):
-            stds[name] = norm / math.sqrt(max(rows.numel(), 1)) or float(weight.double().square().mean().sqrt())
+            alike.setdefault((weight.shape, weight.dtype, weight.device), []).append((layer.name, weight))
+    for (shape, dtype, _), group in alike.items():
+        count = max(1, _ENOUGH * shape[0] // max(shape.numel(), 1))
+        rows = torch.stack([weight[:count] for _, weight in group]).flatten(1)
+        norms = torch.linalg.vector_norm(rows, dim=1, dtype=torch.promote_types(dtype, torch.float32))
+        for (name, weight), std in zip(group, (norms / math.sqrt(max(rows.shape[1], 1))).tolist(), strict=True):
+            stds[name] = std or float(weight.double().square().mean().sqrt())
     return stds
-
-
-def _first_rows(weight: Tensor) -> Tensor:
-    count = weight.numel()
-    return weight if count <= _ENOUGH else weight[: max(1, _ENOUGH * len(weight) // count)]
 
 
 def constant(biases: Sequence[Tensor]) -> list[bool]:
@@ -40,7 +37,7 @@ def constant(biases: Sequence[Tensor]) -> list[bool]:
     results = [False] * len(biases)
     for places in alike.values():
         rows = torch.stack([biases[place] for place in places])
-        same = ((rows == rows[:, :1]).all(dim=1) & (rows[:, 0] != 0)).tolist()
+        same = ((rows == rows[:, :1]).all(dim=1) & (rows[:, 0] != 0)).tolist() if rows.any() else [False] * len(places)
         for place, is_same in zip(places, same, strict=True):
             results[place] = is_same
     return results

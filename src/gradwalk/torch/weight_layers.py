@@ -5,14 +5,14 @@ from torch import Tensor, nn
 
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
-_KINDS = (nn.Linear, *_CONVOLUTIONS, *TRANSPOSED)
-_FORWARDS = frozenset(kind.forward for kind in _KINDS)
+KINDS = (nn.Linear, *_CONVOLUTIONS, *TRANSPOSED)
+_FORWARDS = frozenset(kind.forward for kind in KINDS)
 NAMES = "Linear, Conv or ConvTranspose"
 
 
 def is_weight_layer(module: nn.Module) -> bool:
     """Return whether a module is a layer whose weights the gradient walks over."""
-    return isinstance(module, _KINDS) or _is_conv1d(module)
+    return isinstance(module, KINDS) or _is_conv1d(module)
 
 
 def computes_its_weights(module: nn.Module) -> bool:
@@ -40,6 +40,8 @@ def fan_in(module: nn.Module) -> int:
     >>> fan_in(nn.Conv2d(8, 4, 3, groups=2)), fan_in(nn.ConvTranspose1d(8, 4, 6, stride=3))
     (36, 16)
     """
+    if type(module) is nn.Linear:
+        return module.in_features
     weight = module.weight
     assert isinstance(weight, Tensor)
     if not isinstance(module, TRANSPOSED):
@@ -64,6 +66,12 @@ def weight_of(module: nn.Module) -> Tensor:
         assert isinstance(computed, Tensor)
         return computed.detach()
     return weight.detach()
+
+
+def shape_of(module: nn.Module) -> tuple[int, ...]:
+    """Return the shape of a layer's weight."""
+    weight = module._parameters.get("weight")
+    return tuple(weight_of(module).shape if weight is None else weight.shape)
 
 
 def output_rows(module: nn.Module, weight: Tensor) -> Tensor:
