@@ -130,9 +130,9 @@ def _page(lines: list[str], nets: int) -> str:
     head = [
         "# Coverage of the 95 % band of `probe`",
         f"`python benchmarks/coverage_of_probe.py --nets {nets} --page results/coverage.md`, "
-        f"{datetime.now(UTC):%Y-%m-%d}; {versions}. How often the final log-norm, a mean over the batch, lies within the predicted band, for {nets} "
-        "networks of each kind with weights of their own; z: (measured - predicted) / sd; half width: of the band, in "
-        "logarithms.",
+        f"{datetime.now(UTC):%Y-%m-%d}; {versions}. How often the final log-norm, a mean over the batch, lies within "
+        f"the predicted band, for {nets} networks of each kind with weights of their own; z: (measured - predicted) / "
+        "sd; half width: of the band, in logarithms.",
     ]
     return "\n\n".join([*head, "\n".join(lines)]) + "\n"
 
