@@ -34,7 +34,9 @@ def test_all_listed_activations_exist():
     assert set(LISTED) <= set(names())
 
 
-@pytest.mark.parametrize("name", [*LISTED, "leaky_relu(0.2)", "elu(0.5)", "celu(0.5)", "softplus(3)"])
+@pytest.mark.parametrize(
+    "name", [*LISTED, "leaky_relu(0.2)", "elu(0.5)", "celu(0.5)", "softplus(3)", "gelu@0.8", "hard_tanh*2@0.5"]
+)
 def test_derivative_is_that_of_f(name):
     f = gw.activation(name)
     a = np.linspace(-4.01, 4.03, 200)
@@ -44,7 +46,7 @@ def test_derivative_is_that_of_f(name):
     np.testing.assert_allclose(f.derivative(a), measured, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", LISTED)
+@pytest.mark.parametrize("name", [*LISTED, "gelu@0.8"])
 def test_single_precision_stays_single_and_is_right(name):
     f = gw.activation(name)
     a = np.linspace(-9, 9, 101)
@@ -90,6 +92,8 @@ def test_tail_of_tanh_does_not_underflow_where_one_minus_square_would():
         ("leaky_relu(nan)", "must be finite"),
         ("elu(-1)", "must be positive and finite"),
         ("gelu*much", "the scale in 'gelu*much' must be a number"),
+        ("gelu@some", "the leak in 'gelu@some' must be a number"),
+        ("@0.5", "known are"),
         ("relu)(", "must be a name"),
         ("", "must be a name"),
     ],
@@ -135,6 +139,60 @@ def test_scaled_activation_keeps_the_slope_and_moves_the_kinks():
     np.testing.assert_allclose(scaled.f(np.array([0.1, 1.0])), [0.1, 0.25])
     with pytest.raises(ValueError, match="scale must be positive"):
         scaled.scaled(0.0)
+
+
+def test_a_leaking_activation_passes_a_share_unchanged_and_keeps_the_kinks():
+    f = gw.activation("hard_tanh").leaking(0.75)
+    assert f.kinks == (-1.0, 1.0)
+    np.testing.assert_allclose(f.f(np.array([0.5, 2.0])), [0.5, 0.75 * 2 + 0.25])
+    np.testing.assert_allclose(f.derivative(np.array([0.5, 2.0])), [1.0, 0.75])
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("relu@0.8", "leaky_relu(0.8)"),
+        ("leaky_relu(0.5)@0.5", "leaky_relu(0.75)"),
+        ("leaky_relu(-0.5)@0.5", "leaky_relu(0.25)"),
+        ("linear@0.5", "linear"),
+        ("gelu@0.5@0.5", "gelu@0.75"),
+        ("relu@0.5@0.5", "leaky_relu(0.75)"),
+        ("GELU @ 0.8", "gelu@0.8"),
+        ("gelu@0", "gelu"),
+        ("gelu*100@0.8", "gelu*100@0.8"),
+        ("gelu@0.8*100", "gelu@0.8*100"),
+        ("elu(0.5)@0.25", "elu(0.5)@0.25"),
+    ],
+)
+def test_each_leak_has_one_name_and_is_one_object(written, name):
+    f = gw.activation(written)
+    assert f.name == name
+    assert gw.activation(name) is f
+
+
+def test_leaks_of_leaks_compute_what_their_one_leak_computes():
+    a, gelu = np.linspace(-3, 3, 25), gw.activation("gelu")
+    once = gelu.leaking(0.5)
+    np.testing.assert_allclose(once.leaking(0.2).f(a), 0.2 * a + 0.8 * once.f(a), rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("leak", [1.0, -0.1, float("nan")])
+def test_a_leak_outside_its_range_is_refused(leak):
+    with pytest.raises(ValueError, match="leaking: leak must be"):
+        gw.activation("gelu").leaking(leak)
+
+
+def test_an_own_activation_named_relu_leaks_as_itself():
+    fake = gw.Activation("relu", np.sin, np.cos, family="relu")
+    assert fake.leaking(0.5).f(1.0) == 0.5 + 0.5 * np.sin(1.0)
+
+
+def test_the_leak_of_gelu_makes_its_walk_serviceable_and_its_gain_unbiased():
+    estimate = gw.solve_gain("gelu@0.8", 48, 256, weights="orthogonal")
+    assert estimate.spread == pytest.approx(0.52, abs=0.06)  # found before with another program
+    walks = gw.simulate("gelu@0.8", 48, 256, gain=estimate.value, weights="orthogonal", walks=400, rng=3)
+    final = walks.log_norm[:, -1]
+    assert abs(final.mean()) < 4 * final.std() / 400**0.5
 
 
 @pytest.mark.parametrize("value", [0.123456789012, 1e-7, 2.0])

@@ -46,7 +46,7 @@ def test_registering_a_name_again_changes_the_identity_of_its_runs():
 
     def identity(scale):
         gw.register("bent-twice", lambda a: scale * np.tanh(a), lambda a: scale / np.cosh(a) ** 2)
-        names = ("bent-twice", "bent-twice*3")
+        names = ("bent-twice", "bent-twice*3", "bent-twice@0.5")
         return tuple(Run(data="digits", examples=50, activation=name).identity(data) for name in names)
 
     one, other, again = identity(1.0), identity(1.5), identity(1.0)
@@ -57,6 +57,7 @@ def test_registering_a_name_again_changes_the_identity_of_its_runs():
 def test_the_identity_of_a_built_in_activation_is_its_name():
     assert activations.identity(activations.activation("leaky_relu(0.2)")) == "leaky_relu(0.2)"
     assert activations.identity(activations.activation("gelu*100")) == "gelu*100"
+    assert activations.identity(activations.activation("gelu@0.8")) == "gelu@0.8"
     assert activations.identity(twice()).startswith("relu ")
 
 

@@ -8,11 +8,12 @@ from torch import nn
 from gradwalk import activation, data, register
 from gradwalk.activations import names
 from gradwalk.nets import check_device
-from gradwalk.nets.pointwise import pointwise
+from gradwalk.nets.pointwise import Pointwise, pointwise
 from gradwalk.train import Run, train
 
 EXAMPLES = 200
 MEMBERS = ("leaky_relu(0.2)", "leaky_relu(-0.3)", "elu(0.5)", "softplus(2)", "gelu*100", "tanh*0.5", "relu*3")
+LEAKS = ("gelu@0.8", "tanh@0.9", "silu@0.5", "selu@0.97", "hard_sigmoid@0.5", "gelu*10@0.5", "tanh@0.5*2")
 BUILT_IN = [name for name in names() if not name.startswith("test ")]
 
 
@@ -29,14 +30,18 @@ def points() -> torch.Tensor:
 
 def applied(name: str, by_numpy: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """Return f(a), and delta after the way back, for delta = a + 1."""
-    form, a = pointwise(activation(name), by_numpy), points()
+    return there_and_back(pointwise(activation(name), by_numpy), points())
+
+
+def there_and_back(form: Pointwise, a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return f(a), and delta after the way back, for delta = a + 1."""
     h, delta = a.clone(), a + 1
     form.forward_(h)
     form.backward_(delta, h, a if form.needs_input else None)
     return h, delta
 
 
-@pytest.mark.parametrize("name", [*BUILT_IN, *MEMBERS])
+@pytest.mark.parametrize("name", [*BUILT_IN, *MEMBERS, *LEAKS])
 def test_both_kernels_compute_every_activation_and_its_derivative(name: str) -> None:
     exact, a = activation(name), points().double().numpy()
     with np.errstate(all="ignore"):
@@ -44,6 +49,19 @@ def test_both_kernels_compute_every_activation_and_its_derivative(name: str) -> 
     for by_numpy in (True, False):
         for result, value in zip(applied(name, by_numpy), expected, strict=True):
             np.testing.assert_allclose(result.double(), value, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [*BUILT_IN, *MEMBERS, *LEAKS])
+@pytest.mark.parametrize("length", [2, 7, 61, 133])
+def test_on_a_cpu_a_number_has_the_same_result_wherever_it_lies_in_memory(name: str, length: int) -> None:
+    form, a = pointwise(activation(name)), points()[:2005]
+    whole, parts = (torch.empty(2, len(a)) for _ in range(2))
+    with np.errstate(all="ignore"):
+        whole[0], whole[1] = there_and_back(form, a)
+        for start in range(0, len(a) - 1, length):
+            part = slice(start, start + length)
+            parts[0, part], parts[1, part] = there_and_back(form, a[part])
+    assert torch.equal(whole[:, :-1], parts[:, :-1])
 
 
 def without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +80,7 @@ def run(**changes) -> Run:
     return Run(**(settings | {"rate_in": 0.1, "rate_out": 0.1} | changes))
 
 
-@pytest.mark.parametrize("name", ["tanh", "gelu", "erf", "gelu*100"])
+@pytest.mark.parametrize("name", ["tanh", "gelu", "silu", "gelu*100", "gelu@0.8", "tanh@0.8"])
 def test_training_with_torch_alone_gives_the_results_of_training_with_numpy(digits, monkeypatch, name) -> None:
     runs = [run(activation=name, seed=seed) for seed in range(2)]
     by_numpy = train(runs, digits, threads=1)

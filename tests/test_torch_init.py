@@ -269,7 +269,7 @@ def test_the_gain_given_is_the_scale_of_the_weights():
     assert w.std().item() * math.sqrt(50) == pytest.approx(3.0, rel=4 / math.sqrt(2 * w.numel()))
 
 
-# Steady and bad input.
+# Steady, Leak and bad input.
 
 
 def test_steady_computes_its_formula_and_reads_well():
@@ -277,6 +277,17 @@ def test_steady_computes_its_formula_and_reads_well():
     a = torch.linspace(-0.1, 0.1, 11)
     torch.testing.assert_close(steady(a), F.gelu(100 * a) / 100)
     assert repr(steady) == "Steady(GELU(approximate='none'), scale=100)"
+
+
+@pytest.mark.parametrize("inner", [nn.GELU(), nn.ReLU(inplace=True)], ids=str)
+def test_leak_computes_its_formula_and_gradient_and_reads_well(inner):
+    leak = gwt.Leak(inner, leak=0.8)
+    a = torch.linspace(-2, 2, 11, requires_grad=True)
+    expected = 0.8 * a + 0.2 * inner(a.clone())
+    torch.testing.assert_close(leak(a.clone()), expected)
+    ours, theirs = (torch.autograd.grad(h.sum(), a)[0] for h in (leak(a.clone()), expected))
+    torch.testing.assert_close(ours, theirs)
+    assert repr(leak) == f"Leak({inner}, leak=0.8)"
 
 
 @pytest.mark.parametrize(
@@ -294,6 +305,8 @@ def test_steady_computes_its_formula_and_reads_well():
         (lambda: gwt.init_(nn.ReLU()), ValueError, "init_: ReLU has no parameters"),
         (lambda: gwt.Steady(nn.GELU(), 0.0), ValueError, "Steady: scale must be positive and finite"),
         (lambda: gwt.Steady("gelu"), TypeError, "Steady: activation must be a module"),
+        (lambda: gwt.Leak(nn.GELU(), 1.0), ValueError, "Leak: leak must be at least 0 and below 1"),
+        (lambda: gwt.Leak("gelu", 0.8), TypeError, "Leak: activation must be a module"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(call, error, sentence):

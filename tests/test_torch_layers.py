@@ -52,6 +52,9 @@ def reads(model, **options):
         (nn.Identity(), "linear"),
         (nn.Sequential(nn.Dropout(), nn.ReLU(), nn.Flatten()), "relu"),
         (gwt.Steady(nn.SiLU(), 10.0), "silu*10"),
+        (gwt.Leak(nn.SiLU(), 0.75), "silu@0.75"),
+        (gwt.Leak(nn.ReLU(), 0.75), "leaky_relu(0.75)"),
+        (gwt.Leak(gwt.Steady(nn.GELU(), 2.0), 0.5), "gelu*2@0.5"),
     ],
     ids=str,
 )

@@ -77,7 +77,7 @@ def number_of(where: str, name: str, value: object) -> float:
 
 
 def rate(where: str, name: str, value: object) -> float:
-    """Return a rate of dropout as a float, or raise if it is not at least 0 and below 1."""
+    """Return a rate of dropout or a leak as a float, or raise if it is not at least 0 and below 1."""
     number = number_of(where, name, value)
     if not 0 <= number < 1:
         raise ValueError(f"{where}: {name} must be at least 0 and below 1, got {name}={shown(value)}")

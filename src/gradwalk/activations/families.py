@@ -101,11 +101,11 @@ def _sech_squared(a: Array) -> Array:
 
 
 def _linear() -> Activation:
-    return Activation("linear", lambda a: a, np.ones_like)
+    return Activation("linear", lambda a: a, np.ones_like, leaked=lambda leak: _LINEAR.member())
 
 
 def _relu() -> Activation:
-    return Activation("relu", lambda a: np.maximum(a, 0), _is_positive, (0.0,))
+    return Activation("relu", lambda a: np.maximum(a, 0), _is_positive, (0.0,), leaked=_LEAKY_RELU.member)
 
 
 def _leaky_relu(slope: float) -> Activation:
@@ -114,6 +114,7 @@ def _leaky_relu(slope: float) -> Activation:
         lambda a: np.where(a > 0, a, slope * a),
         lambda a: slope + (1 - slope) * _is_positive(a),
         (0.0,),
+        leaked=lambda leak: _LEAKY_RELU.member(leak + (1 - leak) * slope),
     )
 
 
@@ -221,15 +222,27 @@ def _called(*names: str) -> tuple[Counterpart, ...]:
 _slope, _alpha = partial(Counterpart, parameter="negative_slope"), partial(Counterpart, parameter="alpha")
 _unit_bounds = (("min_val", -1.0), ("max_val", 1.0))
 
+_LINEAR = Family(
+    "linear",
+    _linear,
+    aliases=("identity", "none"),
+    torch_modules=_called("Identity"),
+    jax=_called("jax.nn.identity"),
+    keras=_called("keras.activations.linear"),
+)
+_LEAKY_RELU = Family(
+    "leaky_relu",
+    _leaky_relu,
+    default=0.01,
+    positive=False,
+    torch_modules=(_slope("LeakyReLU"), Counterpart("PReLU", "weight")),
+    torch_functions=(_slope("leaky_relu"),),
+    jax=(_slope("jax.nn.leaky_relu"),),
+    keras=(_slope("keras.activations.leaky_relu", default=0.2),),  # over 200 layers, 0.01 is off by a factor of 50
+)
+
 BUILT_IN: tuple[Family, ...] = (
-    Family(
-        "linear",
-        _linear,
-        aliases=("identity", "none"),
-        torch_modules=_called("Identity"),
-        jax=_called("jax.nn.identity"),
-        keras=_called("keras.activations.linear"),
-    ),
+    _LINEAR,
     Family(
         "relu",
         _relu,
@@ -246,16 +259,7 @@ BUILT_IN: tuple[Family, ...] = (
         jax=_called("jax.nn.relu6"),
         keras=_called("keras.activations.relu6"),
     ),
-    Family(
-        "leaky_relu",
-        _leaky_relu,
-        default=0.01,
-        positive=False,
-        torch_modules=(_slope("LeakyReLU"), Counterpart("PReLU", "weight")),
-        torch_functions=(_slope("leaky_relu"),),
-        jax=(_slope("jax.nn.leaky_relu"),),
-        keras=(_slope("keras.activations.leaky_relu", default=0.2),),  # over 200 layers, 0.01 is off by a factor of 50
-    ),
+    _LEAKY_RELU,
     Family(
         "tanh",
         lambda: Activation("tanh", np.tanh, _sech_squared),

@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -18,7 +18,7 @@ Indices = NDArray[np.integer[Any]]
 Function = Callable[[Any], Any]
 
 _PROBES = np.concatenate([np.linspace(-6.03, 6.07, 122), [-100.0, -20.0, -1e-3, 1e-3, 20.0, 100.0]])
-_MOST_SCALES = 8
+_MOST_CHANGES = 8
 _MOST_KINKS = 1000
 
 
@@ -26,9 +26,8 @@ _MOST_KINKS = 1000
 class Activation:
     """An element-wise nonlinearity.
 
-    Both functions take and return NumPy arrays. `family` and `parameter` identify the record that built the activation
-    (see `Family`), `inner` and `scale` what `scaled` was called with; all four are left out for an activation of your
-    own.
+    Both functions take and return NumPy arrays. All fields after `kinks` are left out for an activation of your own:
+    they say which record built the activation (see `Family`), or what `scaled` or `leaking` was called with.
 
     Attributes:
         name: what it is called in tables and errors.
@@ -37,8 +36,10 @@ class Activation:
         kinks: where the derivative jumps; quadrature splits its range there, so all of them must be listed.
         family: the name of the record, without its parameter.
         parameter: the number in parentheses, if there is one.
-        inner: the activation that was scaled, if any.
+        inner: the activation that was scaled or has the leak, if any.
         scale: the factor s of f(s a) / s.
+        leak: the share s of s a + (1 - s) f(a).
+        leaked: returns what `leaking` does, where that has a name of its own, as the leak of relu has.
 
     >>> Activation("cube", lambda a: a**3, lambda a: 3 * a**2).derivative(np.array([2.0]))
     array([12.])
@@ -52,6 +53,8 @@ class Activation:
     parameter: float | None = None
     inner: "Activation | None" = None
     scale: float = 1.0
+    leak: float = 0.0
+    leaked: "Callable[[float], Activation] | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Raise in one sentence if a field is not what it must be: numbers and functions are used only much later."""
@@ -76,9 +79,28 @@ class Activation:
         array([ 1., -0.])
         """
         factor = checks.positive("scaled", "scale", scale, *checks.GAIN_RANGE)
-        if _nesting(self) >= _MOST_SCALES:
-            raise ValueError(f"scaled: an activation can be scaled {_MOST_SCALES} times at most; multiply the scales")
+        _check_nesting("scaled", self)
         return _scaled(self, factor)
+
+    def leaking(self, leak: float) -> "Activation":
+        """Return f_s(a) = s a + (1 - s) f(a), which lets the share s of the signal pass unchanged; s is the leak.
+
+        From 0, which is f itself, to below 1. Deep networks keep more directions of their inputs and gradients with
+        it. That of relu is leaky_relu(s); a leak of a leak is one leak.
+
+        >>> from gradwalk import activation
+        >>> activation("gelu").leaking(0.8).f(np.array([1.0, -1.0]))
+        array([ 0.96826895, -0.83173105])
+        >>> activation("relu").leaking(0.8).name, activation("gelu").leaking(0.8).name
+        ('leaky_relu(0.8)', 'gelu@0.8')
+        """
+        share = checks.rate("leaking", "leak", leak)
+        if share == 0:
+            return self
+        if self.leaked is not None:
+            return self.leaked(share)
+        _check_nesting("leaking", self)
+        return _leaking(self, share)
 
     def values_digest(self) -> str:
         """Return a digest of what the activation computes: of f, f' and the kinks, at points from -100 to 100.
@@ -108,6 +130,13 @@ def _nesting(activation: Activation) -> int:
     return 0 if activation.inner is None else 1 + _nesting(activation.inner)
 
 
+def _check_nesting(where: str, activation: Activation) -> None:
+    if _nesting(activation) >= _MOST_CHANGES:
+        raise ValueError(
+            f"{where}: an activation can be scaled and leaked {_MOST_CHANGES} times at most; multiply the scales"
+        )
+
+
 @lru_cache(maxsize=64)  # one object per scale, because results are cached per object
 def _scaled(inner: Activation, scale: float) -> Activation:
     return Activation(
@@ -118,6 +147,21 @@ def _scaled(inner: Activation, scale: float) -> Activation:
         inner=inner,
         scale=scale,
     )
+
+
+@lru_cache(maxsize=64)
+def _leaking(inner: Activation, leak: float) -> Activation:
+    def f(a: Any) -> Any:
+        return leak * a + (1 - leak) * inner.f(a)
+
+    def derivative(a: Any) -> Any:
+        return leak + (1 - leak) * inner.derivative(a)
+
+    def leaked(more: float) -> Activation:
+        return inner.leaking(leak + more - leak * more)
+
+    name = f"{inner.name}@{written(leak)}"
+    return Activation(name, f, derivative, inner.kinks, inner=inner, leak=leak, leaked=leaked)
 
 
 def written(number: float) -> str:

@@ -17,6 +17,7 @@ _SPELLINGS = {plain(spelling): family.name for family in BUILT_IN for spelling i
 _RESERVED = frozenset(_SPELLINGS)
 _BUILT_IN = {family.name: family for family in BUILT_IN}
 _NAME = re.compile(r"([^()]+)(?:\(([^()]*)\))?")
+_CHANGED = re.compile(r"(.+)([*@])([^*@]*)")  # the last change of those in a name, which apply from left to right
 _LONGEST = 200  # characters of a name
 
 
@@ -25,7 +26,8 @@ def activation(name: str | Activation) -> Activation:
 
     Args:
         name: a name as `gradwalk activations` lists it, in the spelling of any framework; with its parameter in
-            parentheses, as in "leaky_relu(0.2)"; or scaled, as in "gelu*100", which is `Activation.scaled(100)`.
+            parentheses, as in "leaky_relu(0.2)"; scaled, as in "gelu*100", which is `Activation.scaled(100)`; or with
+            a leak, as in "gelu@0.8", which is `Activation.leaking(0.8)`.
 
     Returns:
         The activation, with the parameter that its family has by default where none is given.
@@ -34,14 +36,14 @@ def activation(name: str | Activation) -> Activation:
         ValueError: if no activation has that name, with the nearest name.
         TypeError: if `name` is neither a text nor an `Activation`.
 
-    >>> activation("LeakyReLU(0.2)").name, activation("gelu*100").name
-    ('leaky_relu(0.2)', 'gelu*100')
+    >>> activation("LeakyReLU(0.2)").name, activation("gelu*100").name, activation("relu@0.8").name
+    ('leaky_relu(0.2)', 'gelu*100', 'leaky_relu(0.8)')
     """
     return _named(name, None)
 
 
 def is_built_in(activation: Activation) -> bool:
-    """Return whether this is one of the built-in activations, whatever it is called; scaled ones are not.
+    """Return whether this is one of the built-in activations, whatever it is called; scaled and leaking ones are not.
 
     >>> is_built_in(activation("relu")), is_built_in(Activation("relu", np.sin, np.cos))
     (True, False)
@@ -140,8 +142,8 @@ def register(
     """
     if not isinstance(name, str):
         raise TypeError(f"register: name must be a text, got name={name!r}")
-    if not plain(name) or set("()*") & set(name) or plain(name) in _RESERVED:
-        raise ValueError(f"register: name must be new and without parentheses or '*', got name={name!r}")
+    if not plain(name) or set("()*@") & set(name) or plain(name) in _RESERVED:
+        raise ValueError(f"register: name must be new and without parentheses, '*' or '@', got name={name!r}")
     for framework, counterpart in (("torch", torch), ("jax", jax), ("keras", keras)):
         if counterpart is not None and not callable(counterpart):
             raise TypeError(f"register: {framework} must be a class or a function, got {framework}={counterpart!r}")
@@ -170,9 +172,9 @@ def _named(name: Any, framework: Framework | None) -> Activation:
         raise TypeError(f"activation: must be a name or a gradwalk.Activation, got {name!r}")
     if len(name) > _LONGEST:
         raise ValueError(f"activation: a name must have at most {_LONGEST} characters, got {len(name):,}")
-    inner, _, scale = name.rpartition("*")
-    if inner:
-        return _named(inner, framework).scaled(_number(scale, f"activation: the scale in {name!r} must be a number"))
+    changed = _CHANGED.fullmatch(name)
+    if changed is not None:
+        return _changed(_named(changed[1], framework), changed[2], changed[3], name)
     match = _NAME.fullmatch(name.strip())
     if match is None:
         raise ValueError(f'activation: must be a name or name(parameter) such as "leaky_relu(0.2)", got {name!r}')
@@ -182,6 +184,12 @@ def _named(name: Any, framework: Framework | None) -> Activation:
         return family.member(_number(text, f"activation: the parameter of {family.name} must be a number"))
     counterparts = family.counterparts(framework) if framework else ()
     return family.member(counterparts[0].default if counterparts else None)
+
+
+def _changed(inner: Activation, sign: str, text: str, name: str) -> Activation:
+    """Return an activation scaled, as in "gelu*100", or with a leak, as in "gelu@0.8"."""
+    what, change = ("scale", inner.scaled) if sign == "*" else ("leak", inner.leaking)
+    return change(_number(text, f"activation: the {what} in {name!r} must be a number"))
 
 
 def _number(text: str, message: str) -> float:

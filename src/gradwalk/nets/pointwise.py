@@ -1,10 +1,10 @@
 """The activation of a layer, applied in place to a whole stack, forward and backward.
 
-There are two sets of kernels. "auto" takes NumPy on a CPU: tanh is faster there than torch's, and other activations
-use the Activation's own f and f' on views of the same memory, except for relu and leaky_relu, for which torch is as
-fast. "torch" takes torch alone, on any device, and is what "auto" means on other devices: operations in place for the
-built-in activations, autograd for a registered one that has a counterpart in torch. A registered activation without
-one is computed by NumPy on the host in any case.
+There are two sets of kernels. "torch" takes torch alone, on any device: operations in place for most built-in
+activations, autograd for others that have a counterpart in torch. "auto", which means the same on other devices, takes
+NumPy on a CPU where torch is slower (tanh), where its results depend on the place in memory (`TorchForm.uniform`) and
+where it has no operation: the Activation's own f and f' on views of the same memory. An activation without a
+counterpart in torch is computed by NumPy on the host in any case.
 """
 
 from typing import Literal
@@ -88,6 +88,33 @@ class _Scaled(Pointwise):
         self.inner.backward_(delta, h * self.scale, None if a is None else a * self.scale)
 
 
+class _Leaking(Pointwise):
+    """s a + (1 - s) f(a), whose derivative is s + (1 - s) f'(a)."""
+
+    needs_input = True
+
+    def __init__(self, inner: Pointwise, leak: float) -> None:
+        self.inner, self.leak = inner, leak
+
+    def forward_(self, a: torch.Tensor) -> None:
+        bent = self._bent(a)
+        a.mul_(self.leak).add_(bent, alpha=1 - self.leak)
+
+    def backward_(self, delta: torch.Tensor, h: torch.Tensor, a: torch.Tensor | None) -> None:
+        assert a is not None
+        through = delta.clone()
+        if self.inner.needs_input:
+            self.inner.backward_(through, h, a)
+        else:
+            self.inner.backward_(through, self._bent(a), None)
+        delta.mul_(self.leak).add_(through, alpha=1 - self.leak)
+
+    def _bent(self, a: torch.Tensor) -> torch.Tensor:
+        bent = a.clone()
+        self.inner.forward_(bent)
+        return bent
+
+
 class _ByAutograd(Pointwise):
     needs_input = True
 
@@ -109,21 +136,23 @@ def pointwise(activation: Activation, by_numpy: bool = True) -> Pointwise:
     """Return the in-place form of an activation."""
     if activation.family == "linear":
         return Pointwise()
-    if activation.family == "leaky_relu" and (activation.parameter or 0.0) > 0:
-        return _ByTorch(LEAKY_RELU_FROM_OUTPUT, activation.parameter)
-    if activation.family == "relu":
-        return _ByTorch(FORMS["relu"], None)
-    return _on_numpy(activation) if by_numpy else _on_torch(activation)
-
-
-def _on_numpy(activation: Activation) -> Pointwise:
-    return _NumpyTanh(FORMS["tanh"], None) if activation.family == "tanh" else _ByNumpy(activation)
-
-
-def _on_torch(activation: Activation) -> Pointwise:
     if activation.inner is not None:
-        return _Scaled(pointwise(activation.inner, by_numpy=False), activation.scale)
-    if activation.family in FORMS:
-        return _ByTorch(FORMS[activation.family], activation.parameter)
+        inner = pointwise(activation.inner, by_numpy)
+        return _Leaking(inner, activation.leak) if activation.leak else _Scaled(inner, activation.scale)
+    form = FORMS.get(activation.family)
+    if activation.family == "leaky_relu" and (activation.parameter or 0.0) > 0:
+        form = LEAKY_RELU_FROM_OUTPUT
+    return _on_numpy(activation, form) if by_numpy else _on_torch(activation, form)
+
+
+def _on_numpy(activation: Activation, form: TorchForm | None) -> Pointwise:
+    if activation.family == "tanh":
+        return _NumpyTanh(FORMS["tanh"], None)
+    return _ByNumpy(activation) if form is None or not form.uniform else _ByTorch(form, activation.parameter)
+
+
+def _on_torch(activation: Activation, form: TorchForm | None) -> Pointwise:
+    if form is not None:
+        return _ByTorch(form, activation.parameter)
     module = module_for(activation)
     return _ByNumpy(activation) if isinstance(module, Elementwise) else _ByAutograd(module)

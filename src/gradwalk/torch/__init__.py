@@ -1,7 +1,7 @@
 """gradwalk for PyTorch: initialise a model so that its gradient does an unbiased walk, and check that it does.
 
-`random_walk_` fills one tensor; `plan` shows what `init_` would do to a whole model, and `init_` does it; `Steady`
-makes gelu, silu and mish usable in deep networks; `probe` measures the walk and compares it with the prediction;
+`random_walk_` fills one tensor; `plan` shows what `init_` would do to a whole model, and `init_` does it; `Leak`
+and `Steady` make activations usable in deep networks; `probe` measures the walk and compares it with the prediction;
 `compare` shows it under several initialisations; `calibrate_` tunes it on data; `Monitor` records it during training.
 """
 
@@ -17,6 +17,7 @@ from gradwalk.torch.counterparts import counterpart, counterpart_of_function, mo
 from gradwalk.torch.elementwise import Elementwise
 from gradwalk.torch.init import init_
 from gradwalk.torch.layers import Exclusion, Layers, LeftAlone, WeightLayer, find_layers
+from gradwalk.torch.leak import Leak
 from gradwalk.torch.monitor import Monitor
 from gradwalk.torch.plan import plan
 from gradwalk.torch.probe import probe
@@ -34,6 +35,7 @@ __all__ = [
     "GradientWalk",
     "LayerRole",
     "Layers",
+    "Leak",
     "LeftAlone",
     "Merge",
     "Monitor",

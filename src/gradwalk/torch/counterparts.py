@@ -9,6 +9,7 @@ from torch import nn
 
 from gradwalk.activations import BUILT_IN, FAMILIES, Activation, Counterpart, Family, activation
 from gradwalk.torch.elementwise import Elementwise
+from gradwalk.torch.leak import Leak
 from gradwalk.torch.steady import Steady
 
 
@@ -23,10 +24,12 @@ def counterpart(module: nn.Module) -> Activation | None:
 
     >>> counterpart(nn.LeakyReLU(0.2)).name, counterpart(Steady(nn.GELU(), 100.0)).name
     ('leaky_relu(0.2)', 'gelu*100')
+    >>> counterpart(Leak(nn.GELU(), 0.8)).name, counterpart(Leak(nn.ReLU(), 0.8)).name
+    ('gelu@0.8', 'leaky_relu(0.8)')
     """
-    if isinstance(module, Steady):
+    if isinstance(module, Steady | Leak):
         inner = counterpart(module.activation)
-        return None if inner is None else inner.scaled(module.scale)
+        return None if inner is None else _changed(inner, module)
     if isinstance(module, Elementwise):
         return module.activation
     record = _built_in(type(module))
@@ -75,7 +78,8 @@ def module_for(f: str | Activation) -> nn.Module:
     """
     f = activation(f)
     if f.inner is not None:
-        return Steady(module_for(f.inner), f.scale)
+        inner = module_for(f.inner)
+        return Leak(inner, f.leak) if f.leak else Steady(inner, f.scale)
     if f.family not in FAMILIES or not (family := FAMILIES[f.family]).torch_modules:
         return Elementwise(f)
     record = family.torch_modules[0]
@@ -83,6 +87,10 @@ def module_for(f: str | Activation) -> nn.Module:
         return _built(f, record)
     build: type[nn.Module] = getattr(nn, record.name)
     return build(**{record.parameter: f.parameter}) if f.parameter != family.default else build()
+
+
+def _changed(inner: Activation, module: Steady | Leak) -> Activation:
+    return inner.scaled(module.scale) if isinstance(module, Steady) else inner.leaking(module.leak)
 
 
 @cache
