@@ -17,6 +17,20 @@ PLAN_BYTES = (
     24_000  # bytes per layer for the planned operations of all passes, of full and of partial minibatches: measured
 )
 
+_EVALUATED = 65_536  # numbers of a layer's outputs that are evaluated at a time: they stay in the cache
+
+
+def evaluated_rows(widths: Sequence[int], batch: int) -> int:
+    """Return how many examples are evaluated at a time: in narrow layers more than the minibatch of a step.
+
+    There the products of 100 rows take less time than the calls around them. It is 1, 2, 5, 10, 20 or 50 minibatches,
+    so that most data sets are whole multiples of it, and does not depend on the number of networks.
+
+    >>> evaluated_rows((784, 64, 64, 10), 100), evaluated_rows((784, 249, 10), 100)
+    (1000, 200)
+    """
+    return next((batch * k for k in (50, 20, 10, 5, 2) if batch * k * max(widths[1:]) <= _EVALUATED), batch)
+
 
 def stack_bytes(
     widths: Sequence[int], activations: Sequence[str], networks: int, batch: int, optimizer: str = "sgd"
@@ -27,7 +41,7 @@ def stack_bytes(
     operations, and the optimizer's state with its scratch memory.
 
     >>> stack_bytes((784, 88, 10), ("tanh", "linear"), networks=8, batch=100)
-    5402880
+    9223680
     """
     kept = sum(
         width * (2 if pointwise(activation(name)).needs_input else 1)
@@ -36,7 +50,9 @@ def stack_bytes(
     method = parse_optimizer(optimizer)
     scratch = 0 if method.linear else max(sum(widths[1:]), *(fan_in * fan_out for fan_in, fan_out in pairwise(widths)))
     parameters = (2 + len(method.slots)) * parameter_count(widths) + scratch
-    return PLAN_BYTES * len(activations) + _SINGLE * networks * (parameters + batch * (kept + 2 * max(widths[1:])))
+    rows = evaluated_rows(widths, batch)
+    numbers = networks * (parameters + batch * kept + 2 * rows * max(widths[1:])) + rows * widths[0]
+    return PLAN_BYTES * len(activations) + _SINGLE * numbers
 
 
 def aligned(like: torch.Tensor, count: int, *shape: int) -> torch.Tensor:

@@ -18,7 +18,7 @@ import torch
 from gradwalk.activations import Activation, activation
 from gradwalk.nets import products
 from gradwalk.nets.losses import Loss
-from gradwalk.nets.memory import aligned, aligned_copies, padded
+from gradwalk.nets.memory import aligned, aligned_copies, evaluated_rows, padded
 from gradwalk.nets.pointwise import Kernels, pointwise, takes_numpy
 from gradwalk.nets.products import Step
 
@@ -31,8 +31,9 @@ class Stack:
     """Networks side by side: `weights[d]` (networks, in, out), `biases[d]` (networks, 1, out), input layer first.
 
     layers: the weights (in, out) and the biases (out,) of all networks, layer by layer; consumed lazily, to free
-    memory. activations: one per layer, the last one "linear". batch: the largest minibatch. kernels: "auto", which uses
-    NumPy on a CPU, or "torch" for torch alone (see `gradwalk.nets.pointwise`).
+    memory. activations: one per layer, the last one "linear". batch: the largest minibatch of a step. kernels: "auto",
+    which uses NumPy on a CPU, or "torch" for torch alone (see `gradwalk.nets.pointwise`). `rows` is the largest number
+    of examples of which `outputs` are computed at a time.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Stack:
         return len(self.weights[0])
 
     def outputs(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the outputs (networks, rows, out) for a minibatch (rows, in); they are valid until the next call."""
+        """Return the outputs (networks, rows, out) for some examples (rows, in); they are valid until the next call."""
         self._x[0, : len(x)].copy_(x)
         return self._run("outputs", len(x))
 
@@ -158,13 +159,14 @@ class Stack:
         like, count = self.weights[0], self.count
         widths = [each.shape[2] for each in self.weights]
         self.units = torch.tensor(widths, device=like.device)
-        self._x = aligned(like, 1, self.batch, like.shape[1])
+        self.rows = evaluated_rows((like.shape[1], *widths), self.batch)
+        self._x = aligned(like, 1, self.rows, like.shape[1])
         self._h = [aligned(like, count, self.batch, width) for width in widths]
         self._a = [
             aligned(like, count, self.batch, width) if f.needs_input else None
             for width, f in zip(widths, self._f, strict=True)
         ]
-        self._scratch = [like.new_empty(count, padded(self.batch * max(widths))) for _ in range(2)]
+        self._scratch = [like.new_empty(count, padded(self.rows * max(widths))) for _ in range(2)]
         self.weight_gradients = [aligned(like, *each.shape) for each in self.weights]
         self.flat_biases = torch.cat([each.view(count, -1) for each in self.biases], dim=1)
         self.flat_bias_gradients = torch.empty_like(self.flat_biases)

@@ -166,9 +166,8 @@ class Worker:
     def _evaluate(self, split: Examples) -> tuple[torch.Tensor, torch.Tensor]:
         """Return each network's mean loss and number of mistakes over a whole split."""
         loss = mistakes = torch.zeros(len(self.members), dtype=torch.float64, device=self.device)
-        batch = self.members[0].run.batch
-        for start in range(0, len(split), batch):
-            x, target = self.minibatch(split, np.arange(start, min(start + batch, len(split))))
+        for start in range(0, len(split), self.stack.rows):
+            x, target = self.minibatch(split, np.arange(start, min(start + self.stack.rows, len(split))))
             more_loss, more_mistakes = self.stack.loss.sums(self.stack.outputs(x), target)
             loss, mistakes = loss + more_loss, mistakes + more_mistakes
         return loss / max(len(split), 1), mistakes
