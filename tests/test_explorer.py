@@ -7,19 +7,14 @@ import numpy as np
 import pytest
 
 import gradwalk as gw
-from gradwalk.report.explorer import fragment
+from gradwalk.report.explorer import fragment, write_explorer
 
 DESKTOP, PHONE = (1280, 900), (390, 844)
-PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>explorer</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">
-</head><body>{}</body></html>"""
 
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
-    path = tmp_path_factory.mktemp("explorer") / "page.html"
-    path.write_text(PAGE.format(fragment()), encoding="utf-8")
-    return path
+    return write_explorer(tmp_path_factory.mktemp("explorer") / "explorer.html")
 
 
 @pytest.fixture
@@ -27,15 +22,15 @@ def open_page(chromium, file):
     """Return a function that opens the explorer; network requests and console messages fail the test."""
     contexts, requests, messages = [], [], []
 
-    def open_explorer(size=DESKTOP, scheme="light"):
-        context = chromium.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+    def open_explorer(size=DESKTOP, scheme="light", link="", **more):
+        context = chromium.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, **more)
         contexts.append(context)
         context.set_default_timeout(60_000)
         page = context.new_page()
         page.on("request", lambda request: requests.append(request.url))
         page.on("console", lambda message: messages.append(message.text))
         page.on("pageerror", lambda error: messages.append(str(error)))
-        page.goto(file.as_uri())
+        page.goto(file.as_uri() + link)
         settle(page)
         return page
 
@@ -65,6 +60,24 @@ def press(page, name, key, times=1):
     settle(page)
 
 
+def numbers(page):
+    """Return the cells of the table of numbers: network, gain, mean, spread, vanishing, exploding."""
+    return page.evaluate(
+        "[...document.querySelectorAll('#explorer-numbers tbody tr')].map((row) =>"
+        " [...row.cells].map((cell) => cell.innerText))"
+    )
+
+
+def network(page, place=0):
+    return page.evaluate("(place) => gradwalkExplorer.page.choice.networks[place]", place)
+
+
+def mean_of(page, place=0):
+    """Return the mean and its standard error that the table shows."""
+    shown = numbers(page)[place][2].split("theory")[0].replace("−", "-")
+    return tuple(float(part) for part in shown.split(" ± "))
+
+
 def make_small(page):
     """Set width 20 and depth 25, at which solving for the gain is fast."""
     press(page, "width", "ArrowLeft", times=7)
@@ -92,20 +105,22 @@ def test_fragment_is_one_section_that_fetches_nothing():
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_a_slider_changes_the_numbers_and_the_picture(open_page, size, scheme):
     page = open_page(size, scheme)
-    numbers = ("result", "mean", "spread")
     for name, key in (
         ("width", "ArrowLeft"),
         ("depth", "ArrowRight"),
         ("gain-slider", "ArrowRight"),
         ("walks", "Home"),
     ):
-        before = [text(page, number) for number in numbers], picture(page)
+        before = [text(page, number) for number in ("result", "numbers")], picture(page)
         press(page, name, key, times=3)
-        after = [text(page, number) for number in numbers], picture(page)
+        after = [text(page, number) for number in ("result", "numbers")], picture(page)
         assert before[0] != after[0], name
         assert before[1] != after[1], name
-    shown = page.evaluate("gradwalkExplorer.simulate(gradwalkExplorer.page.settings()).mean.toFixed(2)")
-    assert text(page, "mean").startswith(shown.replace("-", "−") + " ±")
+    shown = page.evaluate(
+        "(() => { const page = gradwalkExplorer.page, { walks, seed } = page.choice;"
+        " return gradwalkExplorer.simulate({ ...page.network, walks, seed }).mean.toFixed(2); })()"
+    )
+    assert numbers(page)[0][2].startswith(shown.replace("-", "−") + " ±")
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE, (320, 600)], ids=["desktop", "phone", "small phone"])
@@ -131,7 +146,7 @@ def test_picture_follows_the_colour_scheme(open_page):
     )
 
 
-def test_the_button_sets_the_unbiased_gain(open_page):
+def test_the_gain_follows_the_activation(open_page):
     page = open_page()
     assert text(page, "prediction") == f"{gw.gain('relu', 100):.5f}"
     make_small(page)
@@ -140,11 +155,132 @@ def test_the_button_sets_the_unbiased_gain(open_page):
     value, error = map(float, text(page, "prediction").split(" ± "))
     python = gw.solve_gain("tanh", 20, 25)
     assert abs(value - python.value) < 4 * math.hypot(error, python.standard_error) + 1e-4
-    page.click("#explorer-unbiased")
-    settle(page)
     assert float(page.input_value("#explorer-gain")) == pytest.approx(value, abs=1e-4)
-    mean, error = (float(part.replace("−", "-")) for part in text(page, "mean").split(" ± "))
+    mean, error = mean_of(page)
     assert abs(mean) < 4 * error + 0.01
+
+
+def test_a_gain_of_ones_own_lasts_until_the_activation_changes(open_page):
+    page = open_page()
+    page.fill("#explorer-gain", "1.5")
+    settle(page)
+    press(page, "depth", "ArrowLeft")
+    assert page.input_value("#explorer-gain") == "1.5"
+    page.select_option("#explorer-activation", "linear")
+    settle(page)
+    assert float(page.input_value("#explorer-gain")) == pytest.approx(gw.gain("linear", 100), abs=1e-5)
+    assert page.get_attribute("#explorer-unbiased", "aria-pressed") == "true"
+
+
+@pytest.mark.parametrize(("rule", "gain"), [("he", math.sqrt(2)), ("xavier", 1.0), ("torch", math.sqrt(1 / 3))])
+def test_a_button_sets_the_gain_of_a_known_initialiser(open_page, rule, gain):
+    page = open_page()
+    page.click(f"#explorer-{rule}")
+    settle(page)
+    assert float(page.input_value("#explorer-gain")) == pytest.approx(gain, abs=1e-5)
+    expected = 200 * math.log(gain / gw.gain("relu", 100))
+    mean, error = mean_of(page)
+    assert abs(mean - expected) < 4 * error
+    press(page, "width", "ArrowLeft")  # a rule holds for every network
+    assert float(page.input_value("#explorer-gain")) == pytest.approx(gain, abs=1e-5)
+
+
+@pytest.mark.parametrize("depth", [5, 200, 1000])
+def test_the_slider_is_centred_on_the_unbiased_gain_and_spans_the_same_drift_at_every_depth(open_page, depth):
+    page = open_page(link=f"#explorer?a=relu,gaussian,100,{depth},unbiased")
+    assert page.input_value("#explorer-gain-slider") == "0"
+    press(page, "gain-slider", "ArrowRight")
+    gain = network(page)["gain"]
+    assert depth * math.log(gain / gw.gain("relu", 100)) == pytest.approx(math.log(1000) / 100, rel=1e-2)
+    press(page, "gain-slider", "End")
+    assert depth * math.log(network(page)["gain"] / gw.gain("relu", 100)) == pytest.approx(math.log(1000), rel=1e-2)
+    press(page, "gain-slider", "ArrowLeft", times=100)
+    assert network(page)["rule"] == "unbiased"
+
+
+def test_two_networks_are_drawn_over_each_other(open_page):
+    page = open_page()
+    alone = picture(page)
+    page.click("#explorer-network-b")
+    settle(page)
+    assert len(numbers(page)) == 2
+    assert picture(page) != alone
+    page.select_option("#explorer-activation", "linear")
+    settle(page)
+    assert [row[0] for row in numbers(page)] == ["A: relu", "B: linear"]
+    assert text(page, "result").count("typical gradient") == 2
+    page.click("#explorer-network-a")
+    assert page.input_value("#explorer-activation") == "relu"
+    page.click("#explorer-remove")
+    settle(page)
+    assert len(numbers(page)) == 1
+    assert picture(page) == alone
+
+
+def test_a_link_opens_the_same_networks(open_page):
+    link = "#explorer?a=tanh,orthogonal,20,25,unbiased&b=relu,gaussian,50,30,1.4&walks=20&seed=7"
+    page = open_page(link=link)
+    assert [row[0] for row in numbers(page)] == ["A: tanh", "B: relu"]
+    assert page.input_value("#explorer-seed") == "7"
+    page.click("#explorer-network-b")
+    assert page.input_value("#explorer-gain") == "1.4"
+    assert page.evaluate("gradwalkExplorer.linkOf(gradwalkExplorer.page.choice)") == link
+
+
+@pytest.mark.parametrize("link", ["#explorer?a=nope,x,1e9,-3,999&walks=0&seed=1.5", "#explorer?", "#explorer?a=,,,,"])
+def test_a_link_that_cannot_be_used_opens_a_network(open_page, link):
+    page = open_page(link=link)
+    assert "typical gradient" in text(page, "result")
+    assert page.input_value("#explorer-seed") == "1"
+
+
+def test_link_and_python_are_copied(open_page):
+    page = open_page(permissions=["clipboard-read", "clipboard-write"])
+    page.click("#explorer-copy-link")
+    page.wait_for_function("document.getElementById('explorer-copied').textContent.startsWith('Copied')")
+    assert page.evaluate("navigator.clipboard.readText()").endswith(
+        "explorer.html#explorer?a=relu,gaussian,100,200,unbiased&walks=60&seed=1"
+    )
+    page.click("#explorer-copy-python")
+    page.wait_for_function("document.getElementById('explorer-copied').textContent.includes('Python')")
+    assert page.evaluate("navigator.clipboard.readText()") == page.text_content("#explorer-python")
+
+
+def test_the_python_code_samples_the_same_networks(open_page):
+    page = open_page(link="#explorer?a=tanh,orthogonal,20,25,unbiased&b=relu,gaussian,50,30,he&walks=20&seed=7")
+    code = page.text_content("#explorer-python")
+    names = {}
+    exec(code.replace("b.plot(ax=a.plot())", ""), names)
+    assert (names["a"].depth, names["b"].depth) == (25, 30)
+    for place, name in enumerate("ab"):
+        mean, error = mean_of(page, place)
+        assert abs(names[name].mean - mean) < 4 * math.hypot(error, names[name].standard_error) + 0.01
+
+
+def test_the_walks_are_read_at_a_layer(open_page):
+    page = open_page()
+    assert page.is_hidden("#explorer-readout")
+    box = page.locator("#explorer-walks-picture").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert "layers back" in text(page, "readout")
+    page.mouse.move(box["x"], box["y"] - 50)
+    assert page.is_hidden("#explorer-readout")
+    press(page, "walks-picture", "End")
+    mean = numbers(page)[0][2].split(" ± ")[0]
+    assert text(page, "readout").startswith("200 layers back")
+    assert mean in text(page, "readout")
+    assert mean in page.get_attribute("#explorer-walks-picture", "aria-valuetext")
+    press(page, "walks-picture", "Home")
+    assert page.get_attribute("#explorer-walks-picture", "aria-valuenow") == "0"
+
+
+def test_a_finger_reads_the_walks(open_page):
+    page = open_page(PHONE, has_touch=True)
+    picture_box = page.locator("#explorer-walks-picture")
+    picture_box.scroll_into_view_if_needed()
+    box = picture_box.bounding_box()
+    page.touchscreen.tap(box["x"] + box["width"] * 0.6, box["y"] + box["height"] / 2)
+    assert "layers back" in text(page, "readout")
 
 
 def test_unsteady_activations_are_labelled(open_page):
@@ -166,18 +302,6 @@ def test_the_page_reports_that_there_is_no_unbiased_gain(open_page):
     assert "No gain makes the walk of 200 tanh layers of 2 units unbiased" in text(page, "note")
     assert page.is_disabled("#explorer-unbiased")
     assert page.is_hidden("#explorer-curve-figure")
-
-
-def test_a_gain_beyond_the_slider_extends_it(open_page):
-    page = open_page()
-    make_small(page)
-    page.select_option("#explorer-activation", "sigmoid")
-    settle(page)
-    value = float(text(page, "prediction").split()[0])
-    assert value > 3
-    page.click("#explorer-unbiased")
-    settle(page)
-    assert float(page.input_value("#explorer-gain-slider")) == pytest.approx(value, abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -202,6 +326,7 @@ def test_a_long_job_neither_freezes_the_page_nor_delays_the_next(open_page):
         " window.gaps = []; let last = performance.now(); setInterval(() => {"
         " const now = performance.now(); window.gaps.push(now - last); last = now; }, 5); }"
     )
+    page.select_option("#explorer-activation", "tanh")
     page.evaluate(
         "() => { for (const name of ['width', 'depth', 'walks']) { const slider ="
         " document.getElementById(`explorer-${name}`); slider.value = slider.max;"
@@ -211,15 +336,14 @@ def test_a_long_job_neither_freezes_the_page_nor_delays_the_next(open_page):
     assert page.get_attribute("#explorer-result", "aria-busy") == "true"
     page.keyboard.press("Tab")
     page.evaluate(
-        "() => { const depth = document.getElementById('explorer-depth'); depth.value = 0;"
-        " const width = document.getElementById('explorer-width'); width.value = 0;"
-        " depth.dispatchEvent(new Event('input')); }"
+        "() => { for (const name of ['width', 'depth']) { const slider = document.getElementById(`explorer-${name}`);"
+        " slider.value = 0; slider.dispatchEvent(new Event('input')); } }"
     )
     settle(page)
     assert "over 2 layers" in text(page, "result")
     texts = page.evaluate("window.texts")
-    assert any(shown.startswith("400 walks of 2 layers") for shown in texts)
-    assert not any(shown.startswith("400 walks of 1000 layers") for shown in texts)  # the long job was abandoned
+    assert any(shown.startswith("400 walks through 2 layers") for shown in texts)
+    assert not any(shown.startswith("400 walks through 1000 layers") for shown in texts)  # the long job was abandoned
     gaps = page.evaluate("window.gaps")
     assert len(gaps) > 10
     assert np.median(gaps) < 100  # milliseconds; the work comes in slices of 10
@@ -228,10 +352,11 @@ def test_a_long_job_neither_freezes_the_page_nor_delays_the_next(open_page):
 def test_every_control_has_a_name_and_is_reached_by_keyboard(open_page):
     page = open_page()
     controls = page.evaluate(
-        "[...document.querySelectorAll('#explorer :is(input, select, button)')].map((node) => ({ id: node.id,"
-        " name: node.labels?.[0]?.textContent || node.getAttribute('aria-label') || node.textContent }))"
+        "[...document.querySelectorAll('#explorer :is(input, select, button, canvas[tabindex])')]"
+        ".filter((node) => node.checkVisibility()).map((node) => ({ id: node.id, name:"
+        " node.labels?.[0]?.textContent || node.getAttribute('aria-label') || node.textContent }))"
     )
-    assert len(controls) == 9
+    assert len(controls) == 17
     assert all(control["name"].strip() for control in controls)
     reached = []
     for _ in controls:
@@ -239,5 +364,6 @@ def test_every_control_has_a_name_and_is_reached_by_keyboard(open_page):
         reached.append(page.evaluate("document.activeElement.id"))
     assert reached == [control["id"] for control in controls]
     assert page.get_attribute("#explorer-result", "aria-live") == "polite"
-    assert "typical gradient" in page.get_attribute("#explorer-walks-picture", "aria-label")
+    described = page.get_attribute("#explorer-walks-picture", "aria-describedby")
+    assert "typical gradient" in page.inner_text(f"#{described}")
     assert page.get_attribute("#explorer-depth", "aria-valuetext") == "200"

@@ -1,14 +1,37 @@
-"""The explorer: the exact sampler in the browser, with sliders, as one section of a page.
+"""The explorer: the exact sampler in the browser, with sliders, as a section of a page or a page of its own.
 
-`special.js`, `random.js`, `activations.js`, `sampler.js` and `gain.js` repeat the mathematics of gradwalk in
-JavaScript; `plots.js` and `explorer.js` are the page. They share one scope and are loaded in that order. There is
+`special.js`, `random.js`, `activations.js`, `neutral.js`, `sampler.js` and `gain.js` repeat the mathematics of gradwalk
+in JavaScript; the others are the page. They share one scope and are loaded in the order of `SCRIPTS`. There is
 nothing to build and nothing to fetch. Tests compare the numbers with those of the Python sampler, in Node and in
 Chromium.
 """
 
 from importlib.resources import files
+from pathlib import Path
 
-SCRIPTS = ("special.js", "random.js", "activations.js", "sampler.js", "gain.js", "plots.js", "explorer.js")
+from gradwalk.files import write_atomic
+
+SCRIPTS = (
+    "special.js",
+    "random.js",
+    "activations.js",
+    "neutral.js",
+    "sampler.js",
+    "gain.js",
+    "choice.js",
+    "words.js",
+    "plots.js",
+    "predictions.js",
+    "readout.js",
+    "explorer.js",
+)
+
+
+def write_explorer(path: str | Path) -> Path:
+    """Write the explorer as a page of its own, which opens from disk without a network, and return its path."""
+    target = Path(path)
+    write_atomic(target, _text("alone.html").replace("{explorer}", fragment()))
+    return target
 
 
 def fragment() -> str:

@@ -1,6 +1,6 @@
 // The built-in activations of gradwalk: f, its derivative, and its kind. `rise` computes the derivative from a and f(a)
 // where that saves an exponential; it loses all digits where f is flat to 1e-16. A test compares them with
-// gradwalk.activations and gradwalk.theory.
+// gradwalk.activations and gradwalk.theory. Neutral ones have their slope below 0 as `below`.
 
 const LEAK = 0.01, SELU_SCALE = 1.0507009873554805, SELU_ALPHA = 1.6732632423543772;
 
@@ -51,14 +51,19 @@ function siluRise(a, value) {
 }
 
 const ACTIVATIONS = {
-  linear: { kind: "neutral", f: (a) => a, derivative: () => 1 },
-  relu: { kind: "neutral", f: (a) => Math.max(a, 0), derivative: (a) => +(a > 0) },
+  linear: { kind: "neutral", below: 1, f: (a) => a, derivative: () => 1 },
+  relu: { kind: "neutral", below: 0, f: (a) => Math.max(a, 0), derivative: (a) => +(a > 0) },
   relu6: {
     kind: "steady",
     f: (a) => Math.max(0, Math.min(6, a)),
     derivative: (a) => +(a > 0 && a < 6),
   },
-  leaky_relu: { kind: "neutral", f: (a) => (a > 0 ? a : LEAK * a), derivative: (a) => (a > 0 ? 1 : LEAK) },
+  leaky_relu: {
+    kind: "neutral",
+    below: LEAK,
+    f: (a) => (a > 0 ? a : LEAK * a),
+    derivative: (a) => (a > 0 ? 1 : LEAK),
+  },
   tanh: { kind: "steady", f: tanh, derivative: sechSquared, rise: (a, value) => 1 - value * value },
   sigmoid: { kind: "steady", f: sigmoid, derivative: sigmoidDerivative, rise: (a, value) => value * (1 - value) },
   hard_sigmoid: {

@@ -1,12 +1,8 @@
-// The page: simulates the chosen network in slices of a few milliseconds, draws the walks and describes them.
+// The page: simulates the chosen networks in slices, draws the walks over each other and describes them.
 
-const SIZES = [
-  2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120, 150, 200, 250, 300, 400, 500, 600, 800, 1000,
-];
-const COUNTS = [10, 20, 40, 60, 100, 200, 400];
-const GAINS = [0.1, 100]; // range of the number field; the slider covers the neighbourhood of the unbiased gain
-const SLICE = 10; // milliseconds of work before the browser may draw and handle input
 const PATIENCE = 100; // milliseconds for which a stale job may continue, so that dragging a slider shows whole pictures
+const REACH = Math.log(1000); // change of the log-norm at layer 0 from the middle of the gain's slider to an end
+const STAGES = ["rough", "estimate", "curve"];
 
 const KINDS = {
   neutral: "neutral: the gain is exact and the same at every depth",
@@ -14,102 +10,109 @@ const KINDS = {
   unsteady: "unsteady: the spread grows with depth",
 };
 
-const element = (name) => document.getElementById(`explorer-${name}`);
-
-// Runs a generator to its end in slices and returns its value, or undefined if `stop()` returns true after a slice.
-async function inSlices(steps, stop) {
-  for (;;) {
-    const until = performance.now() + SLICE;
-    do {
-      const { done, value } = steps.next();
-      if (done) return value;
-    } while (performance.now() < until);
-    if (stop()) return undefined;
-    await nextTask();
-  }
-}
-
-// A message is delivered without the delay of a timer, and after pending input.
-function nextTask() {
-  return new Promise((resolve) => {
-    const channel = new MessageChannel();
-    channel.port1.onmessage = () => {
-      channel.port1.close();
-      resolve();
-    };
-    channel.port2.postMessage(null);
-  });
-}
-
 class Page {
   constructor() {
-    this.predictions = new Map(); // by everything but the gain: { steps, estimate, curve }
+    this.predictions = new Predictions();
+    this.choice = choiceOf(window.location.hash) ?? firstChoice();
+    this.current = 0; // index of the network that the controls change
     this.changes = 0;
     this.running = false;
-    this.last = null; // what is shown: { result, prediction }
+    this.results = []; // what is drawn, one result per network
+    this.readout = new Readout();
     this.fillControls();
     this.listen();
-    element("gain").value = gain(this.settings()).value.toFixed(5);
     this.changed();
+    if (choiceOf(window.location.hash)) element("title").scrollIntoView();
+  }
+
+  get network() {
+    return this.choice.networks[this.current];
   }
 
   fillControls() {
     const groups = Object.entries(KINDS).map(([kind, label]) => {
-      const group = Object.assign(document.createElement("optgroup"), { label });
       const names = Object.keys(ACTIVATIONS).filter((name) => ACTIVATIONS[name].kind === kind);
-      group.append(...names.map((name) => new Option(name, name)));
-      return group;
+      return made("optgroup", { label }, ...names.map((name) => new Option(name, name)));
     });
     element("activation").append(...groups);
-    element("activation").value = "relu";
-    this.fillSlider("width", SIZES, 100);
-    this.fillSlider("depth", SIZES, 200);
-    this.fillSlider("walks", COUNTS, 60);
-  }
-
-  fillSlider(name, values, first) {
-    Object.assign(element(name), { min: 0, max: values.length - 1, step: 1, value: values.indexOf(first) });
+    for (const [name, values] of [["width", SIZES], ["depth", SIZES], ["walks", COUNTS]]) {
+      Object.assign(element(name), { min: 0, max: values.length - 1, step: 1 });
+    }
+    const unbiased = { label: "Unbiased", title: "The gain at which the walk has no drift" };
+    const rules = Object.entries({ unbiased, ...PRESETS });
+    const button = ([rule, { label, title }]) => made("button", { type: "button", id: `explorer-${rule}`, title }, label);
+    element("rules").append(...rules.map(button));
   }
 
   listen() {
-    for (const name of ["activation", "weights", "width", "depth", "walks", "seed", "gain"]) {
-      element(name).addEventListener("input", () => this.changed());
-    }
-    element("gain-slider").addEventListener("input", (event) => this.setGain(event.target.value));
-    element("unbiased").addEventListener("click", () => this.setGain(this.estimate().value.toFixed(5)));
-    element("controls").addEventListener("submit", (event) => event.preventDefault());
+    const on = (name, event, action) => element(name).addEventListener(event, action);
+    on("activation", "input", ({ target }) => this.change({ activation: target.value, ...this.followed() }));
+    on("weights", "input", ({ target }) => this.change({ weights: target.value, ...this.followed() }));
+    on("width", "input", ({ target }) => this.change({ width: SIZES[target.value] }));
+    on("depth", "input", ({ target }) => this.change({ depth: SIZES[target.value] }));
+    on("gain", "input", ({ target }) => this.change({ rule: "own", gain: Number(target.value) }));
+    on("gain-slider", "input", ({ target }) => this.change(this.slid(Number(target.value))));
+    for (const rule of ["unbiased", ...Object.keys(PRESETS)]) on(rule, "click", () => this.change({ rule }));
+    on("walks", "input", ({ target }) => this.changeAll({ walks: COUNTS[target.value] }));
+    on("seed", "input", ({ target }) => this.changeAll({ seed: target.value === "" ? NaN : Number(target.value) }));
+    on("network-a", "click", () => this.select(0));
+    on("network-b", "click", () => this.select(1));
+    on("remove", "click", () => this.remove());
+    on("controls", "submit", (event) => event.preventDefault());
+    on("copy-link", "click", () => this.copyLink());
+    on("copy-python", "click", () => this.copy(pythonOf(this.choice), "the Python code"));
     const redraw = () => this.redraw();
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+    window.addEventListener("hashchange", () => this.open(choiceOf(window.location.hash)));
     new ResizeObserver(redraw).observe(element("walks-picture"));
   }
 
-  settings() {
-    return {
-      activation: element("activation").value,
-      weights: element("weights").value,
-      width: SIZES[element("width").value],
-      depth: SIZES[element("depth").value],
-      gain: Number(element("gain").value),
-      walks: COUNTS[element("walks").value],
-      seed: Math.trunc(Number(element("seed").value)),
-    };
+  // A gain of the visitor's own belongs to an activation and its weights; with others, the gain is the unbiased one.
+  followed() {
+    return this.network.rule === "own" ? { rule: "unbiased" } : {};
   }
 
-  setGain(value) {
-    element("gain").value = value;
+  slid(position) {
+    const { value, slope } = this.centre(this.network);
+    if (position === 0) return { rule: "unbiased" };
+    return { rule: "own", gain: shortGain(value * Math.exp(((position / 100) * REACH) / slope)) };
+  }
+
+  change(changes) {
+    Object.assign(this.network, changes);
     this.changed();
   }
 
-  estimate() {
-    return this.predictions.get(keyOf(this.settings()))?.estimate;
+  changeAll(changes) {
+    Object.assign(this.choice, changes);
+    this.changed();
+  }
+
+  // A second network begins as the first one with the weights that most people would give it.
+  select(place) {
+    const { networks } = this.choice;
+    if (place === networks.length) networks.push({ ...networks[0], rule: networks[0].rule === "he" ? "unbiased" : "he" });
+    this.current = place;
+    this.changed();
+  }
+
+  remove() {
+    this.choice.networks.length = 1;
+    this.select(0);
+    element("network-b").focus();
+  }
+
+  open(choice) {
+    if (choice === null) return;
+    this.choice = choice;
+    this.select(0);
+    element("title").scrollIntoView();
   }
 
   changed() {
-    const settings = this.settings();
-    for (const name of ["width", "depth", "walks"]) {
-      element(`${name}-value`).textContent = settings[name];
-      element(name).setAttribute("aria-valuetext", settings[name]);
-    }
+    this.showControls();
+    element("python").textContent = pythonOf(this.choice);
+    element("copied").textContent = "";
     this.changes++;
     if (!this.running) this.keepUp();
   }
@@ -121,192 +124,200 @@ class Page {
     let seen;
     do {
       seen = this.changes;
-      await this.show(this.settings(), () => this.changes !== seen);
+      await this.show(() => this.changes !== seen);
     } while (this.changes !== seen);
     element("result").setAttribute("aria-busy", "false");
     this.running = false;
   }
 
-  async show(settings, stale) {
+  // The walks are drawn at the first value of the unbiased gain, and again when it is refined.
+  async show(stale) {
     try {
-      checkPage(settings);
-      const prediction = this.predictionOf(settings);
-      this.showPrediction(settings, prediction);
-      if (!(await this.showWalks(settings, prediction, stale))) return;
-      await this.showSolving(settings, prediction, stale);
+      checkChoice(this.choice);
+      const networks = this.choice.networks.map((network) => ({ ...network }));
+      for (const stage of STAGES) {
+        for (const network of networks) {
+          if (!(await inSlices(untilKnown(this.predictions.of(network), stage), stale))) return;
+          this.showPrediction();
+        }
+        if (!(await this.showWalks(networks, stale))) return;
+      }
     } catch (error) {
+      this.results = [];
       element("result").textContent = error.message;
       element("progress").textContent = "";
     }
   }
 
-  // A prediction that was started for the same network is resumed. A closed form is ready before anything is drawn.
-  predictionOf(settings) {
-    const key = keyOf(settings);
-    if (!this.predictions.has(key)) {
-      const prediction = {};
-      prediction.steps = predictionSteps(prediction, settings);
-      this.predictions.set(key, prediction);
-      if (ACTIVATIONS[settings.activation].kind === "neutral") atOnce(prediction.steps);
+  async showWalks(networks, stale) {
+    const { walks, seed } = this.choice, started = performance.now(), results = [];
+    for (const network of networks) {
+      const settings = { ...network, gain: this.gainOf(network), walks, seed };
+      const result = this.shownBefore(settings) ?? (await this.walksOf(settings, started, stale));
+      if (result === undefined) return false;
+      results.push(result);
     }
-    return this.predictions.get(key);
-  }
-
-  // Shows the gain as soon as it is known, and later the curve around it.
-  async showSolving(settings, prediction, stale) {
-    if (prediction.curve !== undefined) return;
-    await inSlices(prediction.steps, () => {
-      this.showPrediction(settings, prediction);
-      return stale();
-    });
-    this.showPrediction(settings, prediction);
+    const fresh = results.some((result) => !this.results.includes(result)) || results.length !== this.results.length;
+    this.results = results;
     this.redraw();
-  }
-
-  async showWalks(settings, prediction, stale) {
-    const started = performance.now(), result = {};
-    let drawn = started;
-    const finished = await inSlices(walksInto(result, settings), () => {
-      const now = performance.now();
-      if (stale() && now - started > PATIENCE) return true;
-      if (now - drawn > PATIENCE && result.finals.length > 1) {
-        this.draw(result, prediction);
-        element("progress").textContent = `${result.finals.length} of ${settings.walks} walks …`;
-        drawn = now;
-      }
-      return false;
-    });
-    if (!finished) return false;
-    this.draw(result, prediction);
-    this.showNumbers(result, prediction, performance.now() - started);
+    if (fresh) this.showNumbers(performance.now() - started);
     return true;
   }
 
-  draw(result, prediction) {
-    this.last = { result, prediction };
-    this.redraw();
+  shownBefore(settings) {
+    const key = JSON.stringify(checkSettings(settings));
+    return this.results.find((result) => JSON.stringify(result.settings) === key);
+  }
+
+  async walksOf(settings, started, stale) {
+    const result = {};
+    let reported = started;
+    const finished = await inSlices(walksInto(result, settings), () => {
+      const now = performance.now();
+      if (stale() && now - started > PATIENCE) return true;
+      if (now - reported > PATIENCE) {
+        element("progress").textContent = `${result.finals.length} of ${settings.walks} walks …`;
+        reported = now;
+      }
+      return false;
+    });
+    return finished && Object.assign(result, { bounds: band(result) });
+  }
+
+  gainOf(network) {
+    const { rule, gain: own } = network;
+    if (rule === "own") return own;
+    if (rule in PRESETS) return PRESETS[rule].gain;
+    const { estimate, rough } = this.predictions.of(network), value = estimate?.value ?? rough;
+    return Number.isFinite(value) ? value : PRESETS.xavier.gain;
+  }
+
+  // The gain in the middle of the slider and the change of the log-norm per change of its logarithm.
+  centre(network) {
+    const { estimate, rough } = this.predictions.of(network);
+    return estimate ?? { value: rough, slope: network.depth };
   }
 
   redraw() {
-    if (this.last === null) return;
-    const { result, prediction } = this.last, { curve, estimate } = prediction;
-    drawWalks(element("walks-picture"), result);
+    if (this.results.length === 0) return;
+    this.readout.over(drawWalks(element("walks-picture"), this.results), this.results);
+    const { curve, estimate } = this.predictions.of(this.network), result = this.results[this.current];
     element("curve-figure").hidden = curve?.length === 0; // keeps its place while it is computed
-    if (curve === undefined) blank(element("curve-picture"));
-    if (curve?.length) {
-      drawCurve(element("curve-picture"), curve, estimate, { gain: result.settings.gain, ...summary(result) });
+    if (curve === undefined || result === undefined) blank(element("curve-picture"));
+    else if (curve.length) {
+      const now = { gain: result.settings.gain, ...summary(result) };
+      drawCurve(element("curve-picture"), curve, estimate, now, LETTERS[this.current]);
     }
   }
 
-  showNumbers(result, { estimate }, milliseconds) {
-    const { settings } = result, numbers = summary(result);
-    const sentence = described(settings, numbers);
-    element("result").textContent = sentence;
-    element("walks-picture").setAttribute("aria-label", `Walks of the log-norm of the gradient. ${sentence}`);
-    element("progress").textContent = progressText(settings, milliseconds);
-    element("mean").textContent = `${signed(numbers.mean)} ± ${numbers.standardError.toFixed(2)}`;
-    element("spread").textContent = numbers.spread.toFixed(2);
-    const exact = estimate?.kind === "neutral";
-    element("mean-theory").textContent = exact ? `theory ${signed(theoryMean(settings, estimate))}` : "";
-    element("spread-theory").textContent = exact ? `theory ${estimate.spread.toFixed(2)}` : "";
-    element("vanished").textContent = percent(numbers.vanished);
-    element("exploded").textContent = percent(numbers.exploded);
-    element("resampled").textContent = String(numbers.resampled);
-    element("resampled").parentElement.hidden = numbers.resampled === 0;
+  // Shows what the controls are set to.
+  showControls() {
+    const { network, choice } = this, pair = choice.networks.length > 1;
+    element("activation").value = network.activation;
+    element("weights").value = network.weights;
+    for (const [name, values, value] of [
+      ["width", SIZES, network.width], ["depth", SIZES, network.depth], ["walks", COUNTS, choice.walks],
+    ]) {
+      element(name).value = values.indexOf(value);
+      element(name).setAttribute("aria-valuetext", value);
+      element(`${name}-value`).textContent = value;
+    }
+    if (document.activeElement !== element("seed")) element("seed").value = choice.seed;
+    element("controls").dataset.network = LETTERS[this.current];
+    LETTERS.forEach((letter, place) => element(`network-${letter}`).setAttribute("aria-pressed", place === this.current));
+    element("network-b").textContent = pair ? "Network B" : "+ Network B";
+    element("remove").hidden = !pair;
+    this.showPrediction();
   }
 
-  showPrediction(settings, { estimate }) {
-    element("unbiased").disabled = !Number.isFinite(estimate?.value);
+  showPrediction() {
+    const { network } = this, { estimate } = this.predictions.of(network);
     element("prediction").textContent = estimate === undefined ? "…" : gainText(estimate);
-    element("note").textContent = note(settings, estimate);
+    element("note").textContent = note(network, estimate);
     const label = `Mean log-norm at layer 0 against the gain: 0 at ${element("prediction").textContent}`;
     element("curve-picture").setAttribute("aria-label", label);
-    const slider = element("gain-slider");
-    slider.max = Math.max(3, Math.ceil(1.5 * (estimate?.value || 0)), Math.ceil(settings.gain));
-    slider.value = settings.gain;
+    for (const rule of ["unbiased", ...Object.keys(PRESETS)]) {
+      element(rule).setAttribute("aria-pressed", network.rule === rule);
+    }
+    element("unbiased").disabled = Number.isNaN(estimate?.value);
+    this.showGain(network);
+  }
+
+  showGain(network) {
+    const g = this.gainOf(network), slider = element("gain-slider"), { value, slope } = this.centre(network);
+    slider.disabled = !Number.isFinite(value);
+    if (document.activeElement !== element("gain")) {
+      element("gain").value = slider.disabled && network.rule === "unbiased" ? "" : shortGain(g);
+    }
+    if (slider.disabled) return;
+    const offset = Math.log(g / value) * slope;
+    slider.value = Math.round((100 * offset) / REACH);
+    slider.setAttribute("aria-valuetext", `${shortGain(g)}: gradient ${timesText(offset)}`);
+  }
+
+  showNumbers(milliseconds) {
+    const { results } = this, pair = results.length > 1;
+    const sentences = results.map((result) => described(result.settings, summary(result)));
+    const named = (words, place) => made("p", {}, pair ? `${LETTERS[place].toUpperCase()}: ${words}` : words);
+    element("result").replaceChildren(...sentences.map(named));
+    element("progress").textContent = progressText(results, milliseconds) + resampledText(results);
+    element("numbers").tBodies[0].replaceChildren(...results.map((result, place) => this.numbersRow(result, place)));
+    element("walks-key").replaceChildren(...results.flatMap(({ settings }, place) => keys(settings, LETTERS[place], pair)));
+  }
+
+  numbersRow(result, place) {
+    const { settings } = result, { mean, standardError, spread, vanished, exploded } = summary(result);
+    const { estimate } = this.predictions.of(settings), exact = estimate?.kind === "neutral";
+    const theory = (value) => (exact ? made("span", { className: "quiet" }, ` theory ${value}`) : "");
+    const expected = exact ? settings.depth * Math.log(settings.gain / estimate.value) : NaN;
+    const cells = [
+      [String(shortGain(settings.gain))],
+      [`${signed(mean)} ± ${standardError.toFixed(2)}`, theory(signed(expected))],
+      [spread.toFixed(2), theory(estimate?.spread.toFixed(2))],
+      [percent(vanished)],
+      [percent(exploded)],
+    ];
+    const name = made("th", { scope: "row" }, `${LETTERS[place].toUpperCase()}: ${settings.activation}`);
+    return made("tr", {}, name, ...cells.map((content) => made("td", {}, ...content)));
+  }
+
+  copyLink() {
+    const address = window.location.href.split("#")[0] + linkOf(this.choice);
+    window.history.replaceState(null, "", linkOf(this.choice));
+    this.copy(address, "the link");
+  }
+
+  async copy(text, what) {
+    try {
+      await navigator.clipboard.writeText(text);
+      element("copied").textContent = `Copied ${what}.`;
+    } catch {
+      element("copied").textContent = `The browser did not allow copying. It is ${what}: ${text}`;
+    }
   }
 }
 
-// Without the seed and the number of walks shown: the prediction has random numbers of its own.
-function keyOf({ activation, weights, width, depth }) {
-  return [activation, weights, width, depth].join();
+function keys({ activation }, letter, pair) {
+  const name = pair ? `${letter.toUpperCase()}, ${activation}: ` : "";
+  const key = (kind, words) => made("span", { className: `key ${kind}-${letter}` }, words);
+  return [key("walk", `${name}walks`), key("mean", "mean"), key("band", "5 to 95\u00a0% of the walks")];
 }
 
-function* predictionSteps(prediction, { activation, weights, width, depth }) {
-  const network = { activation, weights, width, depth, seed: 0 };
-  prediction.estimate = yield* gainSteps(network);
-  yield;
-  prediction.curve = yield* curveSteps(network, prediction.estimate);
-  return prediction;
+function resampledText(results) {
+  const count = results.reduce((sum, { resampled }) => sum + resampled, 0);
+  return count === 0 ? "" : `; ${count} inactive layers were drawn again`;
 }
 
-function checkPage({ gain: g, seed }) {
-  const [low, high] = GAINS;
-  if (!(g >= low && g <= high)) throw new Error(`The gain must be a number from ${low} to ${high}.`);
-  if (!(seed >= 0 && seed < 2 ** 31)) throw new Error("The seed must be a whole number from 0 to 2147483647.");
-}
-
-const signed = (value) => withMinus((Math.round(100 * value) / 100 + 0).toFixed(2)); // + 0 turns -0 into 0
-const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
-const raised = (power) => String(power).replace(/\d/g, (digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]);
-
-// The factor that corresponds to the absolute value of a log-norm.
-function factorText(logNorm) {
-  const size = Math.abs(logNorm);
-  if (size < Math.log(9.95)) return Math.exp(size).toFixed(1);
-  return size < Math.log(1e4) ? Math.exp(size).toFixed(0) : `10${raised(Math.round(size / Math.LN10))}`;
-}
-
-function progressText({ walks, depth, width }, milliseconds) {
-  const time = milliseconds < 1000 ? `${milliseconds.toFixed(0)} ms` : `${(milliseconds / 1000).toFixed(1)} s`;
-  const drawn = walks > MOST_DRAWN ? `; ${MOST_DRAWN} of them drawn` : "";
-  return `${walks} walks of ${depth} layers of ${width} units in ${time}${drawn}`;
-}
-
-function described(settings, numbers) {
-  const { mean, spread, vanished, exploded } = numbers;
-  return (
-    `A typical gradient ${drift(settings, numbers)}: mean log-norm ${signed(mean)}, spread ${spread.toFixed(2)}. ` +
-    `It shrinks more than tenfold in ${percent(vanished)} of the networks and grows more than tenfold in ` +
-    `${percent(exploded)}.`
-  );
-}
-
-// A mean that does not differ significantly from 0 is not called a drift.
-function drift({ depth, walks }, { mean, standardError }) {
-  const path = `over ${depth} layers`;
-  if (Math.abs(mean) < Math.log(2)) return `keeps its norm ${path}`;
-  if (Math.abs(mean) < 2 * standardError) return `keeps its norm ${path}, as far as ${walks} walks can tell`;
-  return `${mean < 0 ? "shrinks" : "grows"} by a factor of ${factorText(mean)} ${path}`;
-}
-
-function theoryMean({ gain: g, depth }, { value }) {
-  return depth * Math.log(g / value);
-}
-
-function gainText({ value, standardError, walks }) {
-  if (!Number.isFinite(value)) return "none";
-  return walks === 0 ? value.toFixed(5) : `${value.toFixed(4)} ± ${standardError.toFixed(4)}`;
-}
-
-function note({ activation, width, depth }, estimate) {
-  if (estimate === undefined) return `Solving for ${activation} with the sampler …`;
-  const { value, kind, walks, spread } = estimate;
-  if (kind === "neutral") return "Exact, and the same at every depth.";
-  if (!Number.isFinite(value)) {
-    const network = `${depth} ${activation} layers of ${width} units`;
-    return `No gain makes the walk of ${network} unbiased. Try a wider or shallower network.`;
+function checkChoice({ networks, seed }) {
+  const whole = Number.isInteger(seed) && seed >= 0 && seed <= MOST_SEED;
+  if (!whole) throw new Error(`The seed must be a whole number from 0 to ${MOST_SEED}.`);
+  if (networks.some(({ rule, gain: g }) => rule === "own" && !isGain(g))) {
+    throw new Error(`The gain must be a number from ${GAINS[0]} to ${GAINS[1]}.`);
   }
-  const sampled = `Solved in your browser with ${walks} walks; depends on width and depth.`;
-  if (kind === "steady") return sampled;
-  return (
-    `${sampled} ${activation} is unsteady: no gain serves a deep network. At this gain the mean is 0, but the spread ` +
-    `is ${spread.toFixed(1)}, a factor of ${factorText(spread)}, and it grows with depth.`
-  );
 }
 
 globalThis.gradwalkExplorer = {
-  simulate, gain, step, digamma, trigamma, erf, normalShare,
+  simulate, gain, step, digamma, trigamma, erf, normalShare, linkOf, choiceOf, pythonOf,
   activations: ACTIVATIONS,
   normals(seed, count) {
     const numbers = new Float32Array(count);

@@ -1,6 +1,8 @@
 // The unbiased gain, as in gradwalk.theory.steps and gradwalk.gains.
 
-const UNITS_TO_SOLVE = 8e6; // units drawn for the last and most accurate trial gain
+const UNITS_TO_SOLVE = 4e6; // units drawn for the last and most accurate trial gain
+const ROUGH_WALKS = 12; // of the first estimate, which is shown while it is refined
+const ROUGH_SIZE = 200; // greatest width and depth of the network that it is solved for
 
 // Mean (drift) and variance of ln z, where one layer multiplies |delta|^2 by z at gain 1, for neutral activations.
 function step(activation, width, weights = "gaussian") {
@@ -70,24 +72,47 @@ function withoutLuck(finals, luck) {
   return finals.map((value, k) => value - b * luck[k][0] - c * luck[k][1]);
 }
 
-// The same random numbers at every trial gain make the mean a smooth function of the gain. Its root is found with a
-// fifth of the walks and refined by one Newton step with all of them. NaN where no gain within a factor of 24 is
-// unbiased.
-function* solvingSteps(given) {
+// The same random numbers at every trial gain make the mean a smooth function of the gain. Its root is found with few
+// walks, first in a small network, whose root is passed to `rough`; two Newton steps, with a fifth of the walks and with
+// all of them, refine it. NaN where no gain within a factor of 24 is unbiased.
+function* solvingSteps(given, rough = () => {}) {
   const settings = { weights: "gaussian", seed: 1, ...given }, { activation, width, depth } = settings;
   const { kind } = ACTIVATIONS[activation];
   const walks = given.walks ?? Math.max(40, Math.min(1000, Math.round(UNITS_TO_SOLVE / (width * depth))));
-  const rough = function* (logGain) {
-    return (yield* meanAt(settings, logGain, Math.max(8, Math.floor(walks / 5)))).mean;
-  };
-  const bracket = yield* bracketSteps(rough, startGain(activation));
-  if (bracket === null) return { value: NaN, standardError: NaN, spread: NaN, slope: NaN, kind, walks };
-  const root = yield* rootSteps(rough, bracket, 0.02 / depth);
-  const distance = 0.2 / depth;
-  const slope = ((yield* rough(root + distance)) - (yield* rough(root - distance))) / (2 * distance);
-  const { mean, standardError, spread } = yield* meanAt(settings, root, walks);
-  const value = Math.exp(root - mean / slope);
+  const root = yield* fewWalksRoot(settings, rough);
+  if (root === null) return { value: NaN, standardError: NaN, spread: NaN, slope: NaN, kind, walks };
+  const some = meanWith(settings, Math.max(ROUGH_WALKS, Math.floor(walks / 5)));
+  const { root: better, slope } = yield* newtonSteps(some, root, depth);
+  const { mean, standardError, spread } = yield* meanAt(settings, better, walks);
+  const value = Math.exp(better - mean / slope);
   return { value, standardError: (value * standardError) / Math.abs(slope), spread, slope, kind, walks };
+}
+
+// ln of the gain that is unbiased for a few walks, or null. A large network begins at the root of a smaller one.
+function* fewWalksRoot(settings, rough) {
+  const { width, depth } = settings, small = { width: Math.min(width, ROUGH_SIZE), depth: Math.min(depth, ROUGH_SIZE) };
+  const first = yield* rootFrom({ ...settings, ...small }, startGain(settings.activation), 0.05);
+  if (first !== null) rough(Math.exp(first));
+  if (small.width === width && small.depth === depth) return first;
+  return yield* rootFrom(settings, first ?? startGain(settings.activation), 1 / depth);
+}
+
+function* rootFrom(settings, start, reach) {
+  const mean = meanWith(settings, ROUGH_WALKS), bracket = yield* bracketSteps(mean, start, reach);
+  return bracket === null ? null : yield* rootSteps(mean, bracket, 0.02 / settings.depth);
+}
+
+function meanWith(settings, walks) {
+  return function* (logGain) {
+    return (yield* meanAt(settings, logGain, walks)).mean;
+  };
+}
+
+// One Newton step from a point near the root, with the slope there.
+function* newtonSteps(fn, point, depth) {
+  const distance = 0.2 / depth, below = yield* fn(point - distance), above = yield* fn(point + distance);
+  const slope = (above - below) / (2 * distance);
+  return { root: point - (above + below) / 2 / slope, slope };
 }
 
 // ln of the gain that is unbiased for wide layers with pre-activations of variance 1: -ln E[f'(x)^2] / 2.
@@ -99,10 +124,10 @@ function startGain(activation) {
 }
 
 // Two points with their values between which the function changes sign, or null if there are none.
-function* bracketSteps(fn, start) {
+function* bracketSteps(fn, start, first) {
   const atStart = yield* fn(start);
   let near = [start, atStart];
-  for (let reach = 0.05; reach < 4; reach *= 2) {
+  for (let reach = first; reach < 4; reach *= 2) {
     const at = start - Math.sign(atStart) * reach, other = [at, yield* fn(at)];
     if (other[1] * atStart <= 0) return [near, other];
     near = other;
@@ -123,8 +148,9 @@ function* rootSteps(fn, [[a, atA], [b, atB]], tolerance) {
   return b;
 }
 
-function* gainSteps(settings) {
-  return ACTIVATIONS[settings.activation].kind === "neutral" ? neutralGain(settings) : yield* solvingSteps(settings);
+function* gainSteps(settings, rough) {
+  const { kind } = ACTIVATIONS[settings.activation];
+  return kind === "neutral" ? neutralGain(settings) : yield* solvingSteps(settings, rough);
 }
 
 function gain(settings) {

@@ -27,7 +27,7 @@ function frame(canvas, x, y) {
   pen.font = `12px ${style.fontFamily}`;
   const box = { left: MARGIN.left, right: width - MARGIN.right, top: MARGIN.top, bottom: height - MARGIN.bottom };
   const place = {
-    pen, box, colour,
+    pen, box, colour, x, y,
     X: (value) => box.left + ((value - x.low) / (x.high - x.low)) * (box.right - box.left),
     Y: (value) => box.bottom - ((value - y.low) / (y.high - y.low)) * (box.bottom - box.top),
   };
@@ -72,11 +72,13 @@ function area(pen, xs, lows, highs) {
 
 // Horizontal lines: solid at 0, the mean of an unbiased walk, and dashed elsewhere.
 function guides({ pen, box, colour, Y }, levels) {
-  pen.strokeStyle = colour("zero");
+  pen.strokeStyle = pen.fillStyle = colour("zero");
+  pen.textAlign = "left";
   for (const level of levels) {
     pen.lineWidth = level === 0 ? 1.5 : 1;
     pen.setLineDash(level === 0 ? [] : [5, 4]);
     line(pen, [box.left, box.right], [Y(level), Y(level)]);
+    if (level !== 0) pen.fillText(timesText(level), box.left + 4, Y(level) + (level > 0 ? -4 : 13));
   }
   pen.setLineDash([]);
 }
@@ -97,28 +99,61 @@ function rangeOf(values, least) {
   return { low: low - margin, high: high + margin };
 }
 
-function drawWalks(canvas, result) {
-  const { logNorm, travelled, settings } = result, drawn = logNorm.slice(0, MOST_DRAWN), bounds = band(result);
-  const extremes = [...drawn, bounds.low, bounds.high].flatMap((row) => rowEnds(row));
+// Draws the walks of one or two networks over each other, and returns the place to draw a cursor in.
+function drawWalks(canvas, results) {
+  const extremes = results.flatMap(({ logNorm, bounds }) =>
+    [...logNorm.slice(0, MOST_DRAWN), bounds.low, bounds.high].flatMap((row) => rowEnds(row)),
+  );
   const place = frame(
     canvas,
-    { low: 0, high: settings.depth, label: "layers travelled back from the output" },
+    { low: 0, high: Math.max(...results.map(({ settings }) => settings.depth)), label: "layers travelled back from the output" },
     { ...rangeOf(extremes, 3), label: "log-norm of the gradient" },
   );
-  if (place === null) return;
-  const { pen, colour, X, Y } = place, xs = travelled.map(X), heights = (row) => Array.from(row, Y);
+  if (place === null) return null;
+  place.pen.save();
   clipTo(place);
-  pen.fillStyle = colour("band");
+  results.forEach((result, k) => drawLines(place, result, LETTERS[k], results.length));
+  guides(place, [0, -Math.LN10, Math.LN10]);
+  results.forEach(({ travelled, bounds }, k) => drawMean(place, travelled, bounds.mean, LETTERS[k]));
+  place.pen.restore();
+  return place;
+}
+
+function drawLines({ pen, colour, X, Y }, { logNorm, travelled, bounds }, letter, networks) {
+  const xs = travelled.map(X), heights = (row) => Array.from(row, Y), drawn = logNorm.slice(0, MOST_DRAWN);
+  pen.fillStyle = colour(`band-${letter}`);
   area(pen, xs, heights(bounds.low), heights(bounds.high));
-  pen.strokeStyle = colour("walk");
+  pen.strokeStyle = colour(`walk-${letter}`);
   pen.lineWidth = 0.8;
-  pen.globalAlpha = Math.max(0.3, Math.min(0.9, 30 / drawn.length));
+  pen.globalAlpha = Math.max(0.35, Math.min(0.9, 30 / drawn.length / networks));
   for (const row of drawn) line(pen, xs, heights(row));
   pen.globalAlpha = 1;
-  guides(place, [0, -Math.LN10, Math.LN10]);
-  pen.strokeStyle = colour("mean");
-  pen.lineWidth = 2.5;
-  line(pen, xs, heights(bounds.mean));
+}
+
+// A line with a rim in the colour of the ground, so that it stands out from the walks.
+function drawMean({ pen, colour, X, Y }, travelled, mean, letter) {
+  for (const [name, width] of [["ground", 5], [`mean-${letter}`, 2.5]]) {
+    pen.strokeStyle = colour(name);
+    pen.lineWidth = width;
+    line(pen, travelled.map(X), mean.map(Y));
+  }
+}
+
+// A vertical line at a number of layers, with a dot on the mean of each network, on a canvas of its own.
+function drawCursor(canvas, place, results, columns) {
+  const ratio = window.devicePixelRatio || 1, { width, height } = canvas.getBoundingClientRect();
+  Object.assign(canvas, { width: Math.round(width * ratio), height: Math.round(height * ratio) });
+  const pen = canvas.getContext("2d"), { box, colour, X, Y } = place;
+  pen.scale(ratio, ratio);
+  const x = X(Math.max(...results.map(({ travelled }, k) => travelled[columns[k]])));
+  pen.strokeStyle = colour("ink");
+  line(pen, [x, x], [box.top, box.bottom]);
+  results.forEach(({ travelled, bounds }, k) => {
+    pen.fillStyle = colour(`mean-${LETTERS[k]}`);
+    pen.beginPath();
+    pen.arc(X(travelled[columns[k]]), Y(bounds.mean[columns[k]]), 5, 0, 2 * Math.PI);
+    pen.fill();
+  });
 }
 
 function rowEnds(row) {
@@ -131,7 +166,7 @@ function rowEnds(row) {
 }
 
 // Mean and spread of the final log-norm against the gain, the unbiased gain, and the current gain.
-function drawCurve(canvas, curve, estimate, now) {
+function drawCurve(canvas, curve, estimate, now, letter) {
   const ends = curve.flatMap(({ mean, spread }) => [mean - spread, mean + spread]);
   const place = frame(
     canvas,
@@ -141,24 +176,24 @@ function drawCurve(canvas, curve, estimate, now) {
   if (place === null) return;
   const { pen, box, colour, X, Y } = place, xs = curve.map(({ gain: g }) => X(g));
   clipTo(place);
-  pen.fillStyle = colour("band");
+  pen.fillStyle = colour(`band-${letter}`);
   area(pen, xs, curve.map(({ mean, spread }) => Y(mean - spread)), curve.map(({ mean, spread }) => Y(mean + spread)));
   guides(place, [0]);
-  pen.strokeStyle = colour("mean");
+  pen.strokeStyle = colour(`mean-${letter}`);
   pen.lineWidth = 2;
   line(pen, xs, curve.map(({ mean }) => Y(mean)));
   pen.setLineDash([2, 3]);
   pen.strokeStyle = colour("quiet");
   line(pen, [X(estimate.value), X(estimate.value)], [box.top, box.bottom]);
   pen.setLineDash([]);
-  if (now !== null) drawNow(place, now);
+  drawNow(place, now, letter);
 }
 
 // A dot with its error bar; an arrowhead at the edge if the gain or the mean is outside the picture.
-function drawNow({ pen, box, colour, X, Y }, { gain: g, mean, standardError }) {
+function drawNow({ pen, box, colour, X, Y }, { gain: g, mean, standardError }, letter) {
   const x = Math.max(box.left + 8, Math.min(box.right - 8, X(g)));
   const y = Math.max(box.top + 8, Math.min(box.bottom - 8, Y(mean)));
-  pen.fillStyle = pen.strokeStyle = colour("walk");
+  pen.fillStyle = pen.strokeStyle = colour(`walk-${letter}`);
   pen.lineWidth = 2;
   line(pen, [x, x], [Y(mean - 2 * standardError), Y(mean + 2 * standardError)]);
   pen.beginPath();

@@ -21,6 +21,7 @@ class Normals {
     this.words = new Int32Array(512);
     this.refill();
     this.at = 16; // the first words depend on a part of the seed's bits only
+    this.single = new Float32Array(1);
   }
 
   refill() {
@@ -46,6 +47,12 @@ class Normals {
   // Strictly between 0 and 1.
   uniform() {
     return (this.word() >>> 0) * 2 ** -32 + 2 ** -33;
+  }
+
+  // One normal number.
+  next() {
+    this.fill(this.single, 0, 1);
+    return this.single[0];
   }
 
   // Writes `count` numbers into target, a Float32Array, from index `start`. The common case is inlined: the explorer

@@ -176,9 +176,15 @@ function columnsTravelled(depth, most) {
   return [...columns, depth];
 }
 
+// The cheapest sampler of a network: steps where they are independent, vectors elsewhere.
+function networkOf(settings) {
+  const { kind } = ACTIVATIONS[settings.activation];
+  return kind === "neutral" ? new NeutralNetwork(settings) : new Network(settings);
+}
+
 // Adds the walks to `result` one by one, so that it can be shown before it is complete.
 function* walksInto(result, given, columns = 400) {
-  const settings = checkSettings(given), network = new Network(settings);
+  const settings = checkSettings(given), network = networkOf(settings);
   const travelled = columnsTravelled(settings.depth, columns);
   const place = new Map(travelled.map((layers, column) => [layers, column]));
   Object.assign(result, { settings, travelled, logNorm: [], finals: [], luck: [], resampled: 0 });
