@@ -23,6 +23,7 @@ from helpers.report_tables import (
 from gradwalk.figures import FIGURES, Table, table
 from gradwalk.report import CLAIMS, VERDICTS, Finding, errata, page
 from gradwalk.report.committed import committed
+from gradwalk.report.opening import opening
 
 PAPERS_FIGURES = [figure.name for figure in FIGURES if figure.in_paper]
 PAPERS_CLAIMS = [claim for claim in CLAIMS if claim.in_paper]
@@ -147,8 +148,40 @@ def test_beside_each_verdict_is_the_best_committed_one_with_its_scale(written: P
     for claim, row in zip(PAPERS_CLAIMS, rows, strict=True):
         best = committed()[claim.name]
         assert f"Best committed: {best.verdict}" in " ".join(row.split())
+        assert (f"longest runs: {best.verdict}" in row) == (best.verdict != claim.finding(every_figure()).verdict)
         assert best.came_out in row
         assert f"scale {best.scale}; {best.date}" in row
+
+
+def test_the_page_is_smaller_than_two_megabytes(written: Path) -> None:
+    assert written.stat().st_size < 2e6
+
+
+def test_the_page_opens_with_three_computed_sentences(tables: dict[str, Table]) -> None:
+    verdicts = ["holds"] * 3 + ["holds in part", "does not hold", "undecided"]
+    first, second, third = opening(tables, verdicts, ["holds"] * 6)
+    assert first.startswith(
+        "At the predicted gain the log-norm of the gradient has no drift: after 500 layers its mean"
+    )
+    assert "over 4,000 random networks is +0.00 ± 0.03, and its variance is 1.00 times the predicted one." in first
+    deepest = max(tables["fig4c"].frame["depth"])
+    assert second.startswith(f"The deepest network that learned has {deepest:.0f} layers: it makes ")
+    assert third == (
+        "Of the paper’s 6 claims 3 hold, one holds in part and one fails; one cannot be decided at this scale, which "
+        "does not refute it (the longest committed runs decide 6)."
+    )
+
+
+def test_the_opening_reports_a_drift_and_what_was_not_run() -> None:
+    drifting, nothing, _ = opening({"fig1": walks(end=3.0)}, [], [])
+    assert "drifts: after 500 layers its mean over 4,000 random networks is +3.00" in drifting
+    assert nothing == "No network was trained here to classify anything, or none learned."
+    assert opening({}, [], [])[0] == "The random walk itself (Figure 1) was not simulated here."
+
+
+def test_a_network_no_better_than_a_constant_answer_has_not_learned() -> None:
+    learned = by_depth("fig4a", {2: 0.1, 64: 0.8}, examples=10_000)
+    assert "The deepest network that learned has 2 layers" in opening({"fig4a": learned}, [], [])[1]
 
 
 @pytest.mark.parametrize("verdict", VERDICTS)
@@ -171,9 +204,10 @@ def test_the_errata_table_has_all_of_them(written: Path) -> None:
 def test_a_figure_that_was_not_run_says_why_and_how_to_run_it(tmp_path: Path) -> None:
     table.write(walks(), tmp_path / "fig1.csv")
     html = page.write_page(tmp_path, left_out={"fig4d": "timit is <nowhere>"}).read_text("utf-8")
-    assert html.count("Not run. To run it:") == 5
-    assert "Not run: timit is &lt;nowhere&gt;. To run it:" in html
+    assert html.count("<p>Not run.</p>") == 5
+    assert "Not run: timit is &lt;nowhere&gt;. It needs the TIMIT corpus (LDC93S1)" in html
     assert "gradwalk reproduce fig4c --out" in html
+    assert "gradwalk reproduce fig4d --data timit=FOLDER --out" in html
     assert 'id="fig1-3"' in html
 
 
@@ -254,7 +288,7 @@ def test_the_lower_panels_of_figure_3_show_the_best_run_of_each_g() -> None:
 
 
 def test_colours_are_variables_of_both_themes(tables: dict[str, Table]) -> None:
-    light, dark = CSS.split("@media (prefers-color-scheme: dark)")
+    light, dark = CSS.split("@media screen and (prefers-color-scheme: dark)")
     used = {
         name
         for figure, given in tables.items()

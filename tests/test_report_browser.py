@@ -8,7 +8,8 @@ from helpers.report_tables import every_figure
 from gradwalk.figures import FIGURES, Table
 from gradwalk.report import CLAIMS, errata, write_page
 
-SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+SIZES = {"desktop": (1400, 900), "tablet": (820, 1180), "phone": (390, 844)}
+SCHEMES = ("light", "dark")
 PATIENCE = 120_000  # milliseconds, on a machine that does other things
 
 
@@ -50,9 +51,9 @@ class Opened:
             self.messages.append(f"request: {request.url}")
 
 
-@pytest.fixture(scope="module", params=SIZES)
+@pytest.fixture(scope="module", params=[(size, scheme) for size in SIZES for scheme in SCHEMES], ids="-".join)
 def opened(request, chromium: object, address: str) -> Iterator[Opened]:
-    one = Opened(chromium, address, request.param)
+    one = Opened(chromium, address, *request.param)
     yield one
     one.context.close()
 
@@ -84,7 +85,7 @@ def test_the_page_is_no_wider_than_the_screen(opened: Opened) -> None:
     assert opened.page.evaluate("document.body.scrollWidth <= document.documentElement.clientWidth")
 
 
-@pytest.mark.parametrize("opened", ["desktop"], indirect=True)  # a phone has no pointer that hovers
+@pytest.mark.parametrize("opened", [("desktop", "light")], indirect=True)  # a phone has no pointer that hovers
 def test_a_point_shows_its_run(opened: Opened) -> None:
     plot = opened.page.locator("#fig3-1")
     plot.scroll_into_view_if_needed()
@@ -108,6 +109,34 @@ def test_the_explorer_responds_to_a_slider(opened: Opened) -> None:
     )
     page.wait_for_function("before => document.querySelector('#explorer').innerText !== before", arg=before)
     assert explorer.locator("svg, canvas").count() > 0
+
+
+def test_the_page_is_accessible(opened: Opened) -> None:
+    """As far as axe-core can tell, with everything that is collapsed shown."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    opened.page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    violations = axe.Axe().run(opened.page).response["violations"]
+    serious = [each for each in violations if each["impact"] in ("serious", "critical")]
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in serious] == []
+
+
+def test_plots_add_no_tab_stops_and_nothing_covers_them(opened: Opened) -> None:
+    stops = "[...document.querySelectorAll('.plot *')].filter((node) => node.tabIndex >= 0).length"
+    assert opened.page.evaluate(stops) == 0
+    assert opened.page.locator(".modebar-btn").count() == 0
+
+
+@pytest.mark.parametrize("opened", [("desktop", "dark")], indirect=True)
+def test_paper_shows_what_is_collapsed_in_light_colours(opened: Opened) -> None:
+    page = opened.page
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = false; })")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    assert brightness(colours(opened)[1]) < 80
+    assert all(plot.bounding_box()["width"] < 720 for plot in page.locator(".plot").all())
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details[open]").count() == 0
+    assert brightness(colours(opened)[1]) > 180
 
 
 def test_there_are_no_messages_and_no_requests(opened: Opened) -> None:

@@ -14,7 +14,7 @@ from gradwalk.interrupts import Interrupts
 if TYPE_CHECKING or find_spec("typer") is not None:  # main() reports what to install
     import typer
 
-_NEEDED = ("typer", "rich", "matplotlib", "plotly", "jinja2")
+_NEEDED = ("typer", "rich", "matplotlib", "jinja2")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -29,6 +29,9 @@ FIGURE = TrainedFigure(
     title="Figure 4D",
     caption="Training error on frames of speech (TIMIT) against depth and learning rates, tanh.",
     in_paper=True,
+    needs="It needs the TIMIT corpus (LDC93S1), which the Linguistic Data Consortium licenses for a fee and which "
+    "gradwalk therefore cannot download. With a copy of it, in any of its usual layouts, name its folder.",
+    options="--data timit=FOLDER",
     draw=draw,
     summary=summary,
     panels=error_by_depth.panels,

@@ -44,7 +44,8 @@ class Figure:
 
     name: that of its files and on the command line. title, caption: shown on the page. draw: returns the printable
     picture. summary: returns the numbers that matter, as pairs of a label and a text. panels: returns the interactive
-    panels of the page; without it the page shows the picture. in_paper: whether the paper has this figure.
+    panels of the page; without it the page shows the picture. in_paper: whether the paper has this figure. needs: what
+    must be there that gradwalk cannot get, as a sentence. options: those of the command that says where it is.
     """
 
     name: str
@@ -54,6 +55,8 @@ class Figure:
     summary: Callable[[Table], list[Line]] = _no_summary
     panels: Callable[[Table], list[Panel]] | None = None
     in_paper: bool = False
+    needs: str = ""
+    options: str = ""
 
     def what_was_run(self, table: Table) -> list[Line]:
         """Return what the table is based on, one line per fact."""

@@ -1,15 +1,12 @@
 // Draws each panel from the JSON beside it. Colours in the JSON are CSS variables, which are resolved for the current
-// theme, and again when the theme changes.
+// theme, and again when the theme changes or the page is printed.
 (() => {
   "use strict";
+  const root = document.documentElement;
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const touch = window.matchMedia("(pointer: coarse)").matches;
-  const config = {
-    responsive: true,
-    displaylogo: false,
-    displayModeBar: touch ? false : "hover",
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
-  };
+  // No mode bar: it would cover the data. Dragging zooms, and a double click shows everything again.
+  const config = { responsive: true, displayModeBar: false, showTips: false, logging: 0 };
 
   function resolved(value, style) {
     if (typeof value === "string") {
@@ -23,7 +20,7 @@
 
   function draw(plot) {
     const source = document.querySelector(`script[data-for="${plot.id}"]`);
-    const figure = resolved(JSON.parse(source.textContent), getComputedStyle(document.documentElement));
+    const figure = resolved(JSON.parse(source.textContent), getComputedStyle(root));
     if (touch) figure.layout.dragmode = false; // dragging a finger over a plot scrolls the page
     return window.Plotly.react(plot, figure.data, figure.layout, config);
   }
@@ -33,9 +30,35 @@
       await draw(plot);
       await new Promise((next) => setTimeout(next)); // keep the page responsive between plots
     }
-    document.documentElement.dataset.drawn = dark.matches ? "dark" : "light";
+    root.dataset.drawn = dark.matches ? "dark" : "light";
   }
 
+  // On paper everything that is collapsed is shown, and panels have the width of the sheet.
+  const opened = [];
+  function prepareForPaper() {
+    root.dataset.print = "";
+    for (const details of document.querySelectorAll("details:not([open])")) {
+      details.open = true;
+      opened.push(details);
+    }
+    drawInPlace();
+  }
+
+  function returnToScreen() {
+    delete root.dataset.print;
+    for (const details of opened.splice(0)) details.open = false;
+    drawInPlace();
+  }
+
+  function drawInPlace() {
+    for (const plot of document.querySelectorAll(".plot")) {
+      draw(plot);
+      window.Plotly.Plots.resize(plot);
+    }
+  }
+
+  window.addEventListener("beforeprint", prepareForPaper);
+  window.addEventListener("afterprint", returnToScreen);
   dark.addEventListener("change", drawAll);
   drawAll();
 })();

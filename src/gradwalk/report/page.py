@@ -20,6 +20,7 @@ from gradwalk.report.committed import Committed, committed
 from gradwalk.report.errata import LAYERS, distances, errata
 from gradwalk.report.explorer import fragment
 from gradwalk.report.finding import VERDICTS, Claim, Finding, Tables, figure_title
+from gradwalk.report.opening import opening
 from gradwalk.report.tables import read_tables
 
 if TYPE_CHECKING:
@@ -64,22 +65,23 @@ def write_page(folder: Path, tables: Tables | None = None, left_out: Mapping[str
 
 def page(tables: Tables, folder: Path, left_out: Mapping[str, str] | None = None) -> str:
     """Return the page's HTML; it links to the pictures and tables that are in the folder."""
-    from plotly.offline import get_plotlyjs
-
     rows = claim_rows(tables)
     papers = [row for row in rows if row.claim.in_paper]
+    verdicts = [row.finding.verdict for row in papers]
+    longest = [record.verdict for record in (committed().get(row.claim.name) for row in papers) if record is not None]
     shown = [figure for figure in figures.FIGURES if figure.in_paper or figure.name in tables]
     scales = dict.fromkeys(tables[name].made.get("scale", "") for name in tables if figures.FIGURES[name].in_paper)
     html: str = _template().render(
         style=_text("page.css"),
         script=_text("page.js"),
-        plotly=get_plotlyjs(),
+        plotly=_text("vendor/plotly-basic.min.js"),
         explorer=fragment(),
+        opening=opening(tables, verdicts, longest),
         version=__version__,
         scales=[scale for scale in scales if scale],
         claims=papers,
         other_claims=[row for row in rows if not row.claim.in_paper],
-        counts=[(verdict, sum(row.finding.verdict == verdict for row in papers)) for verdict in VERDICTS],
+        counts=[(verdict, verdicts.count(verdict)) for verdict in VERDICTS],
         figures=[_section(figure, tables, folder, left_out or {}) for figure in shown],
         errata=errata(),
         distances=distances(),

@@ -65,7 +65,7 @@ def _traces(
                 same["depth"].to_numpy() * shift[rate_out],
                 lines.heights(same["train_error"].to_numpy()),
                 colours[rate_out],
-                width=0.6,
+                width=1.2,
                 mode="lines+markers",
                 marker={"symbol": symbol.tolist(), "size": 8, "color": colours[rate_out]},
                 text=[words[depth, rate_in, rate_out] for depth in same["depth"]],

@@ -5,12 +5,12 @@ Colours are CSS variables such as `var(--blue)`, which the page's script resolve
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import plotly.graph_objects as go
 
 from gradwalk.activations import Array
 from gradwalk.figures.error_axis import Levels
@@ -32,25 +32,33 @@ SYMBOLS = (
     "star",
 )
 
+_SHORT_LEGEND = 4  # entries
 _MARGIN = 0.12  # decades above and below the errors
 _DECADES = 1.6  # an axis that spans more has ticks at decades only
 
 Value = TypeVar("Value")
-Trace = Any  # Plotly has no type annotations
+Trace = dict[str, Any]  # as plotly.js reads it
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A Plotly figure with its title; a wide one takes the whole width of the page."""
+    """Traces and layout of plotly.js with a title; a wide panel takes the whole width of the page."""
 
     title: str
-    figure: go.Figure
+    traces: Sequence[Trace]
+    layout: Mapping[str, Any]
     wide: bool = False
 
     @property
+    def tall(self) -> bool:
+        """Whether the legend needs so much room that the panel should be taller."""
+        return sum(trace.get("showlegend") is not False for trace in self.traces) > _SHORT_LEGEND
+
+    @property
     def json(self) -> str:
-        """Traces and layout as JSON that is safe inside a script element: Plotly escapes "<"."""
-        return str(self.figure.to_json())
+        """Traces and layout as JSON that is safe inside a script element."""
+        text = json.dumps(_plain({"data": list(self.traces), "layout": self.layout}), separators=(",", ":"))
+        return text.replace("<", "\\u003c")
 
 
 def panel(
@@ -65,35 +73,39 @@ def panel(
     """Return a panel of these traces; x and y are settings of the axes, `more` of the layout."""
     legend = {"orientation": "h", "x": 0, "xanchor": "left", "yref": "container", "font": {"size": 11}}
     axis = {"gridcolor": GRID, "linecolor": MUTED, "zeroline": False, "automargin": True, "title": {"standoff": 8}}
-    figure = go.Figure(list(traces))
-    figure.update_layout(
-        template="none",
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"color": INK, "size": 12, "family": "system-ui, sans-serif"},
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        hovermode="closest",
-        showlegend=any(trace.showlegend is not False for trace in traces),
-        hoverlabel={"bgcolor": "var(--card)", "bordercolor": MUTED, "font": {"color": INK}, "align": "left"},
-        legend=legend | {"y": 0, "yanchor": "bottom"},
-        xaxis=_merged(axis, x),
-        yaxis=_merged(axis, y),
-    )
-    figure.update_layout(**more)
-    return Panel(title, figure, wide)
+    layout = {
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"color": INK, "size": 12, "family": "system-ui, sans-serif"},
+        "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
+        "hovermode": "closest",
+        "showlegend": any(trace.get("showlegend") is not False for trace in traces),
+        "hoverlabel": {"bgcolor": "var(--card)", "bordercolor": MUTED, "font": {"color": INK}, "align": "left"},
+        "legend": legend | {"y": 0, "yanchor": "bottom"},
+        "xaxis": _merged(axis, x),
+        "yaxis": _merged(axis, y),
+    }
+    return Panel(title, traces, layout | more, wide)
 
 
 def line(x: Array, y: Array, color: str, **look: Any) -> Trace:
     """Return a line trace; `dash` and `width` style the line, everything else is passed to the trace."""
     style = {"color": color} | {name: look.pop(name) for name in ("dash", "width") if name in look}
-    return go.Scatter(x=x, y=_single(y), mode=look.pop("mode", "lines"), line=style, **look)
+    return {"type": "scatter", "x": x, "y": y, "mode": "lines", "line": style} | look
+
+
+def even_line(start: float, spacing: float, y: Array, color: str, **look: Any) -> Trace:
+    """Return a line trace over equidistant points, whose places take no room on the page."""
+    trace = line(np.empty(0), y, color, **look)
+    del trace["x"]
+    return trace | {"x0": start, "dx": spacing}
 
 
 def band(x: Array, low: Array, high: Array, name: str) -> Trace:
     """Return the filled area between two lines."""
     around, edge = np.concatenate([x, x[::-1]]), np.concatenate([high, low[::-1]])
     look = {"fill": "toself", "fillcolor": BAND, "line": {"width": 0}, "mode": "lines", "hoverinfo": "skip"}
-    return go.Scatter(x=around, y=_single(edge), name=name, **look)
+    return {"type": "scatter", "x": around, "y": edge, "name": name} | look
 
 
 def level(at: float, color: str = MUTED, dash: str = "dot") -> dict[str, Any]:
@@ -102,9 +114,12 @@ def level(at: float, color: str = MUTED, dash: str = "dot") -> dict[str, Any]:
     return across | {"line": {"color": color, "dash": dash, "width": 1}}
 
 
-def note(text: str, at: float, log: bool = True) -> dict[str, Any]:
-    """Return a label at the right end of such a line; on a logarithmic axis Plotly expects the logarithm."""
-    place = {"xref": "paper", "x": 1, "xanchor": "right", "y": float(np.log10(at)) if log else at, "yanchor": "bottom"}
+def note(text: str, at: float, *, log: bool = True, right: bool = False) -> dict[str, Any]:
+    """Return a label at the left or right end of such a line; on a logarithmic axis Plotly expects the logarithm."""
+    across = (
+        {"xref": "paper", "x": 0.99, "xanchor": "right"} if right else {"xref": "paper", "x": 0.01, "xanchor": "left"}
+    )
+    place = across | {"y": float(np.log10(at)) if log else at, "yanchor": "bottom"}
     return place | {"text": text, "showarrow": False, "font": {"size": 10, "color": MUTED}}
 
 
@@ -164,6 +179,12 @@ def _merged(common: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _single(values: Array) -> Array:
-    """Return the values in single precision, which halves the size of the page."""
-    return np.asarray(values, dtype=np.float32)
+def _plain(value: Any) -> Any:
+    """Return what JSON can hold: numbers to six digits, more than a screen shows, and null for what is not finite."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, str | bool | int | None):
+        return value
+    if isinstance(value, float | np.number):
+        return float(f"{value:.6g}") if np.isfinite(value) else None
+    return [_plain(item) for item in value]

@@ -35,7 +35,7 @@ def _best(rows: Table, name: str) -> Panel:
             {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": low, "y1": high, "layer": "below"}
             | {"fillcolor": BAND, "line": {"width": 0}}
         ]
-        more["annotations"] = [note(f"the paper: {low:g} to {high:g}", high, log=False)]
+        more["annotations"] = [note(f"the paper: {low:g} to {high:g}", high, log=False, right=True)]
     x = {"type": "log", "title": {"text": "width N"}, "tickvals": [10, 30, 100, 300]}
     return panel(f"{TITLES[name]}: best g over N, D = {depth:.0f}", traces, x, {"title": {"text": "best g"}}, **more)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import plotly.graph_objects as go
-
 from gradwalk.figures.interactive.frame import INK, MUTED, Trace
 
 _PLACE = {"orientation": "h", "x": 0, "xanchor": "left", "yref": "container", "yanchor": "bottom", "font": {"size": 11}}
@@ -38,4 +36,4 @@ def dash_keys(dashes: Mapping[str, str]) -> list[Trace]:
 
 
 def _key(name: str, **look: Any) -> Trace:
-    return go.Scatter(**{"x": [None], "y": [None], "mode": "markers", "name": name, "showlegend": True} | look)
+    return {"type": "scatter", "x": [None], "y": [None], "mode": "markers", "name": name, "showlegend": True} | look

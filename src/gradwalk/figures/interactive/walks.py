@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from gradwalk.figures.fig1 import sample_walks
-from gradwalk.figures.interactive.frame import BLUE, INK, MUTED, RED, Panel, Trace, band, level, line, panel
+from gradwalk.figures.interactive.frame import BLUE, INK, MUTED, RED, Panel, Trace, band, even_line, level, line, panel
 from gradwalk.figures.table import Table
 
 _X = {"title": {"text": "layers travelled back, d"}}
@@ -20,12 +20,13 @@ def panels(table: Table) -> list[Panel]:
 
 def _samples(table: Table) -> Panel:
     facts, walks = table.facts, sample_walks(table)
+    first, second = table["travelled"][:2]
     about = f"g = {facts['gain']:.6f}, N = {facts['width']:.0f}, D = {facts['depth']:.0f}"
     traces: list[Trace] = []
     for place, walk in enumerate(walks):
         hover = f"walk {place + 1}, {about}<br>d = %{{x}}: %{{y:.3f}}<extra></extra>"
-        look = {"width": 0.7, "opacity": 0.3 + 0.5 * (place % 3 == 0), "showlegend": False, "hovertemplate": hover}
-        traces.append(line(table["travelled"], walk, BLUE, **look))
+        look = {"width": 0.8, "opacity": 0.4 + 0.4 * (place % 3 == 0), "showlegend": False, "hovertemplate": hover}
+        traces.append(even_line(first, second - first, np.round(walk, 3), BLUE, **look))
     y = {"title": {"text": "ln |δ<sub>d</sub>| / |δ<sub>D</sub>|"}}
     title = f"{len(walks)} of {facts['walks']:,.0f} walks of a linear network, {about}"
     return panel(title, traces, _X, y, shapes=[level(0.0, MUTED, "solid")])
