@@ -16,7 +16,7 @@ from flax import linen, nnx  # noqa: E402
 
 from gradwalk.activations import BUILT_IN  # noqa: E402
 from gradwalk.activations.lookup import _target  # noqa: E402
-from gradwalk.jax import init, init_variables, plan  # noqa: E402
+from gradwalk.jax import Leak, init, init_variables, plan  # noqa: E402
 from gradwalk.jax.elementwise import POINTS, identified  # noqa: E402
 
 WIDTH, DEPTH, SEEDS = 32, 8, 16
@@ -77,6 +77,13 @@ def test_activations_are_identified_by_their_values(family):
             np.testing.assert_array_equal(function.activation.f(POINTS), family.member().f(POINTS))
 
 
+@pytest.mark.parametrize("leak", [0.1, 0.8, 0.97, 0.995])
+@pytest.mark.parametrize("name", ["gelu", "silu", "mish", "tanh", "selu", "elu", "softsign", "relu6"])
+def test_leaks_are_identified_by_their_values(name, leak):
+    values = Leak(getattr(jax.nn, {"softsign": "soft_sign"}.get(name, name)), leak)(jnp.asarray(POINTS))
+    assert identified(values).activation is gw.activation(name).leaking(leak)
+
+
 @pytest.mark.parametrize(
     ("function", "name"),
     [
@@ -85,6 +92,9 @@ def test_activations_are_identified_by_their_values(family):
         (partial(nnx.celu, alpha=0.5), "celu(0.5)"),
         (lambda x: x * jax.nn.sigmoid(x), "silu"),
         (lambda x: jnp.where(x > 0, x, 0), "relu"),
+        (Leak(nnx.gelu, 0.8), "gelu@0.8"),
+        (Leak(nnx.relu, 0.8), "leaky_relu(0.8)"),
+        (lambda x: 0.93 * x + 0.07 * jnp.tanh(x), "tanh@0.93"),
         (lambda x: jnp.tanh(x.reshape(2, -1)).reshape(x.shape), "tanh"),
     ],
 )

@@ -143,14 +143,28 @@ def test_jax_functions_are_known_and_compute_what_their_counterpart_computes(jax
 
 
 def test_jax_takes_functions_with_their_parameter(jax):
-    from gradwalk.jax import random_walk
+    from gradwalk.jax import Leak, random_walk
 
     key = jax.random.key(0)
     steep = functools.partial(jax.nn.leaky_relu, negative_slope=0.5)
-    for given, name in ((jax.nn.relu, "relu"), (steep, "leaky_relu(0.5)")):
-        np.testing.assert_array_equal(random_walk(given)(key, (40, 30)), random_walk(name)(key, (40, 30)))
+    leaking, deep = Leak(jax.nn.gelu, 0.8), functools.partial(random_walk, depth=9)
+    for given, name in ((jax.nn.relu, "relu"), (steep, "leaky_relu(0.5)"), (leaking, "gelu@0.8")):
+        np.testing.assert_array_equal(deep(given)(key, (40, 30)), deep(name)(key, (40, 30)))
     with pytest.raises(TypeError, match=r"random_walk: activation must be a name, a function that gradwalk knows"):
         random_walk(jax.numpy.cos)
+
+
+def test_a_leak_is_a_function_of_jax_with_its_gradient(jax):
+    from gradwalk.jax import Leak
+
+    a, leak = np.linspace(-2.0, 2.0, 9, dtype=np.float32), Leak(jax.nn.gelu, 0.8)
+    np.testing.assert_allclose(jax.jit(leak)(a), 0.8 * a + 0.2 * jax.nn.gelu(a), rtol=1e-6)
+    slopes = jax.vmap(jax.grad(leak))(a)
+    np.testing.assert_allclose(slopes, gradwalk.activation("gelu@0.8").derivative(a), atol=1e-3)  # by tanh
+    with pytest.raises(ValueError, match="Leak: leak must be at least 0 and below 1"):
+        Leak(jax.nn.gelu, 1.0)
+    with pytest.raises(TypeError, match="Leak: activation must be a function"):
+        Leak("gelu", 0.5)
 
 
 def test_a_registered_activation_brings_its_function_of_jax(jax):

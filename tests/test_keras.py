@@ -104,6 +104,23 @@ def test_keras_names_mean_what_they_mean_in_keras(keras):
             np.testing.assert_allclose(ours, keras.ops.convert_to_numpy(function(keras.ops.array(x))), atol=2e-6)
 
 
+def test_a_leak_of_keras_computes_its_formula_is_known_and_saved_with_its_model(keras, tmp_path):
+    from gradwalk.keras import Leak, RandomWalk, plan
+
+    leak, x = Leak("gelu", 0.8), np.linspace(-3, 3, 12, dtype=np.float32).reshape(2, 6)
+    expected = 0.8 * x + 0.2 * keras.ops.convert_to_numpy(keras.activations.gelu(keras.ops.array(x)))
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(leak(keras.ops.array(x))), expected, rtol=1e-5, atol=1e-6)
+    deep = RandomWalk(leak, depth=3, seed=0)
+    assert deep.get_config()["activation"] == "gelu@0.8"
+    dense = keras.layers.Dense
+    layers = [keras.Input((6,)), dense(6, leak), dense(6), keras.layers.Activation(Leak("tanh", 0.5)), dense(2)]
+    model = keras.Sequential(layers)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(again.predict(x, verbose=0), model.predict(x, verbose=0), rtol=1e-6)
+    assert [row.activation for row in plan(again).rows] == ["linear", "gelu@0.8", "tanh@0.5"]
+
+
 def test_keras_refuses_what_it_cannot_save_or_understand(keras):
     from gradwalk.keras import RandomWalk
 

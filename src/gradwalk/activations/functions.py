@@ -137,7 +137,7 @@ def _check_nesting(where: str, activation: Activation) -> None:
         )
 
 
-@lru_cache(maxsize=64)  # one object per scale, because results are cached per object
+@lru_cache(maxsize=512)  # one object per scale, because results are cached per object
 def _scaled(inner: Activation, scale: float) -> Activation:
     return Activation(
         f"{inner.name}*{written(scale)}",
@@ -149,7 +149,7 @@ def _scaled(inner: Activation, scale: float) -> Activation:
     )
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def _leaking(inner: Activation, leak: float) -> Activation:
     def f(a: Any) -> Any:
         return leak * a + (1 - leak) * inner.f(a)

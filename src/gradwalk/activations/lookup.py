@@ -10,6 +10,7 @@ import numpy as np
 
 from gradwalk.activations.families import BUILT_IN, Counterpart, Family, Framework, plain
 from gradwalk.activations.functions import Activation, Array, Function
+from gradwalk.activations.leaks import Leak
 from gradwalk.registry import Registry
 
 FAMILIES: Registry[Family] = Registry("activation", BUILT_IN)
@@ -88,10 +89,13 @@ def in_framework(
     """Return the activation that a name or a function means in JAX or Keras.
 
     A name without its parameter has the framework's own default: "leaky_relu" is leaky_relu(0.2) in Keras. A function
-    is one of the framework's, one that was passed to `register`, or a `functools.partial` of either with its parameter.
+    is one of the framework's, one that was passed to `register`, a `functools.partial` of either with its parameter, or
+    a `Leak` of any of them.
     """
     if isinstance(activation, str | Activation) or not callable(activation):
         return _named(activation, framework)
+    if isinstance(activation, Leak):
+        return in_framework(activation.activation, framework, where).leaking(activation.leak)
     bound: dict[str, Any] = {}
     function = activation
     if isinstance(activation, partial) and not activation.args:

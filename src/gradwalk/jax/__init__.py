@@ -7,12 +7,13 @@ except ModuleNotFoundError as error:
 
 from typing import TYPE_CHECKING, Any
 
+from gradwalk.activations.leaks import Leak
 from gradwalk.jax.initialiser import random_walk
 
 if TYPE_CHECKING:
     from gradwalk.jax.models import init, init_variables, plan
 
-__all__ = ["init", "init_variables", "plan", "random_walk"]
+__all__ = ["Leak", "init", "init_variables", "plan", "random_walk"]
 
 
 def __getattr__(name: str) -> Any:

@@ -59,11 +59,23 @@ def identified(values: Any) -> Function:
     factor = found[POINTS == 1.0].item()
     if np.allclose(found, factor * POINTS, atol=1e-6):
         return Function(factor=factor)
-    for family in (*BUILT_IN, *(each for each in FAMILIES if each not in BUILT_IN)):
-        for parameter in _parameters(family, found):
-            if _fits(family, parameter, tuple(found)):
-                return Function(family.member(parameter))
-    return Function()
+    families = (*BUILT_IN, *(each for each in FAMILIES if each not in BUILT_IN))
+    plain = [(family.member(parameter), 0.0) for family in families for parameter in _parameters(family, found)]
+    leaking = [(family.member(), _leak(family.member(), found)) for family in families]
+    errors = {each: _error(*each, tuple(found)) for each in (*plain, *leaking)}
+    f, leak = min(errors, key=errors.__getitem__)  # the first of equal ones: the plain activation, not its leak
+    return Function(f.leaking(leak) if errors[f, leak] <= _TOLERANCE else None)
+
+
+def _leak(f: Activation, values: Any) -> float:
+    """Return the leak of f that gives these values if any does, 0 where it would not be between 0 and 1."""
+    points = POINTS.astype(np.float64)
+    bent = np.asarray(f.f(points))
+    place = np.argmax(np.abs(points - bent))  # where the leak follows most exactly from single precision
+    if bent[place] == points[place]:
+        return 0.0
+    leak = round(float((values[place] - bent[place]) / (points[place] - bent[place])), 6)
+    return leak if 0 < leak < 1 else 0.0
 
 
 def _parameters(family: Family, values: Any) -> list[float | None]:
@@ -77,6 +89,9 @@ def _parameters(family: Family, values: Any) -> list[float | None]:
 
 
 @lru_cache(maxsize=4096)
-def _fits(family: Family, parameter: float | None, values: tuple[float, ...]) -> bool:
-    f = np.asarray(family.member(parameter).f(POINTS.astype(np.float64)))
-    return np.allclose(f, values, rtol=_TOLERANCE, atol=_TOLERANCE)
+def _error(f: Activation, leak: float, values: tuple[float, ...]) -> float:
+    """Return the largest difference at the points between f with this leak and the values, relative to 1 + |f|."""
+    points = POINTS.astype(np.float64)
+    exact = leak * points + (1 - leak) * np.asarray(f.f(points))
+    error = float(np.max(np.abs(np.array(values) - exact) / (1 + np.abs(exact))))
+    return math.inf if math.isnan(error) else error

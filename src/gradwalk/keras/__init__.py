@@ -11,6 +11,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 from gradwalk.keras.initialiser import RandomWalk
+from gradwalk.keras.leak import Leak
 from gradwalk.keras.models import init, plan
 
-__all__ = ["RandomWalk", "init", "plan"]
+__all__ = ["Leak", "RandomWalk", "init", "plan"]
