@@ -50,12 +50,11 @@ class Gradient(NamedTuple):
     width: int
 
 
-class ExactSampler:
-    """Draws the layers of a block of walks one by one without their matrices: O(width) per layer.
+class ForwardSampler:
+    """Draws the forward pass of a chain at one input: the part that all exact samplers of gradients share.
 
     A chain is described by its activation, or by the weight layer that it repeats, with dropout if there is any. See
-    `Sampler` for the methods. For Gaussian weights `luck` holds two control variates per walk: the sums over the layers
-    of ln |x|^2 and of ln |xi|^2, less their expectations.
+    `Sampler` for the methods.
     """
 
     def __init__(
@@ -86,6 +85,29 @@ class ExactSampler:
         width_in = below.h.shape[1]
         return self._layer(lambda rows: self._image(len(rows), width, width_in), next_log_scale(below, gain))
 
+    def _image(self, walks: int, width: int, width_in: int) -> Array:
+        """Return W h for an h of length sqrt(width_in): components of unit variance."""
+        return (haar.image if self.orthogonal else gaussian_image)(self._forward, walks, width, width_in)
+
+    def _layer(self, draw: Callable[[Indices], Array], log_scale: Array) -> ExactLayer:
+        x, (signal, slope, log_slope), resampled = active(self.activation, draw, log_scale, self._drop)
+        keep = self.arena.keep
+        kept = Response(Signal(keep(signal.h), signal.log_norm), keep(slope), log_slope)
+        return ExactLayer(keep(x), log_scale, kept, resampled)
+
+    def _drop(self, response: Response) -> Response:
+        if not self.dropout:
+            return response
+        return dropped(response, self._forward.mask(response.slope.shape, self.dropout))
+
+
+class ExactSampler(ForwardSampler):
+    """Draws the layers of a block of walks one by one without their matrices: O(width) per layer.
+
+    See `Sampler` for the methods. For Gaussian weights `luck` holds two control variates per walk: the sums over the
+    layers of ln |x|^2 and of ln |xi|^2, less their expectations.
+    """
+
     def top(self, below: Signal, width: int, gain: float) -> tuple[Array, Gradient]:
         """Return ln of the scale of the last layer, and a random gradient there."""
         walks, width_in = below.h.shape
@@ -109,21 +131,6 @@ class ExactSampler:
         squared = np.maximum(dot(delta, delta), _LEAST)
         overlap = dot(layer.x, delta) / np.sqrt(squared)
         return Gradient(overlap, h.shape[1]), log_factor + log_slope + 0.5 * np.log(squared)
-
-    def _image(self, walks: int, width: int, width_in: int) -> Array:
-        """Return W h for an h of length sqrt(width_in): components of unit variance."""
-        return (haar.image if self.orthogonal else gaussian_image)(self._forward, walks, width, width_in)
-
-    def _layer(self, draw: Callable[[Indices], Array], log_scale: Array) -> ExactLayer:
-        x, (signal, slope, log_slope), resampled = active(self.activation, draw, log_scale, self._drop)
-        keep = self.arena.keep
-        kept = Response(Signal(keep(signal.h), signal.log_norm), keep(slope), log_slope)
-        return ExactLayer(keep(x), log_scale, kept, resampled)
-
-    def _drop(self, response: Response) -> Response:
-        if not self.dropout:
-            return response
-        return dropped(response, self._forward.mask(response.slope.shape, self.dropout))
 
 
 @lru_cache(maxsize=1024)

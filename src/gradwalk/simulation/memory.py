@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradwalk.activations import Indices
-from gradwalk.simulation.sampler import Sampler
+from gradwalk.simulation.sampler import LayerSampler
 
-AnySampler = type[Sampler[Any, Any]]  # each sampler keeps layers and gradients of its own types
+AnySampler = type[LayerSampler[Any]]  # each sampler keeps layers of its own type
 
 THREADS = 4
 KEPT_BYTES = 128e6  # layers of a block that wait for the backward pass, per thread

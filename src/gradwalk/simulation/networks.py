@@ -1,4 +1,4 @@
-"""A block of random networks: one forward pass, one backward pass, of which only the log-norms remain."""
+"""A block of random networks: one forward pass, one backward pass, of which only the walks remain."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -6,10 +6,11 @@ from typing import Generic, NamedTuple
 
 import numpy as np
 
-from gradwalk.activations import Array, Indices
+from gradwalk.activations import Array
 from gradwalk.simulation.memory import segments
-from gradwalk.simulation.sampler import GradientT, LayerT, Sampler
+from gradwalk.simulation.sampler import GradientT, LayerSampler, LayerT, Sampler
 from gradwalk.simulation.signal import Signal
+from gradwalk.simulation.tracks import Tracks
 
 
 class Start(NamedTuple):
@@ -20,7 +21,7 @@ class Start(NamedTuple):
     walks: int
 
 
-class Networks(Generic[LayerT, GradientT]):
+class Passes(Generic[LayerT]):
     """Networks that are drawn together, forward and back.
 
     Where not all layers fit in memory they are drawn in segments. The forward pass keeps the signal at the start of
@@ -29,52 +30,29 @@ class Networks(Generic[LayerT, GradientT]):
     """
 
     def __init__(
-        self,
-        sampler: Sampler[LayerT, GradientT],
-        widths: tuple[int, ...],
-        gains: Array,
-        advance: Callable[[int], None],
+        self, sampler: LayerSampler[LayerT], widths: tuple[int, ...], gains: Array, advance: Callable[[int], None]
     ) -> None:
-        self.sampler, self.widths, self.gains, self.advance = sampler, widths, gains, advance
+        self._layers, self.widths, self.gains, self.advance = sampler, widths, gains, advance
+        self._parts: list[range] = []
+        self._starts: list[Start] = []
+        self._last: list[LayerT] = []
 
-    @property
-    def luck(self) -> Array | float:
-        """Two control variates per walk with expectation 0."""
-        return self.sampler.luck
-
-    def walk(self, log_norm: Array, log_variance: Array, kept: Indices) -> int:
-        """Fill the rows of this block, one column per kept layer, and return how many layers were resampled."""
-        total = np.zeros(len(log_norm))
-        column = {int(layer): index for index, layer in enumerate(kept)}
-        parts = segments(type(self.sampler), self.widths, len(log_norm))
-        starts, layers, resampled = self._forward(parts, len(log_norm))
-        last = layers[-1].output
-        log_scale, gradient = self.sampler.top(last, self.widths[-1], self.gains[-1])
-        log_norm[:, 0], log_variance[:, 0] = 0.0, 2 * log_scale
-        for d, layer in self._downward(parts, starts, layers):
-            gradient, growth = self.sampler.backward(gradient, layer)
-            total += growth + math.log(self.gains[d])
-            if d in column:
-                log_norm[:, column[d]], log_variance[:, column[d]] = total, 2 * layer.log_scale
-            self.advance(1)
-        return resampled
-
-    def _forward(self, parts: list[range], walks: int) -> tuple[list[Start], list[LayerT], int]:
-        """Return where each segment starts, the layers of the last segment, and how many layers were resampled."""
-        starts: list[Start] = []
-        layers: list[LayerT] = []
+    def forward(self, walks: int) -> tuple[Signal, int]:
+        """Draw layers 0 to D - 1; return what leaves them, and how many layers were resampled."""
+        self._parts, self._starts = segments(type(self._layers), self.widths, walks), []
         below, resampled = None, 0
-        for part in parts:
-            starts.append(Start(self.sampler.mark(), below, walks))
-            layers = self._draw(part, starts[-1])
-            resampled += sum(layer.resampled for layer in layers)
-            below = _copied(layers[-1].output)
-        return starts, layers, resampled
+        for part in self._parts:
+            self._starts.append(Start(self._layers.mark(), below, walks))
+            self._last = self._draw(part, self._starts[-1])
+            resampled += sum(layer.resampled for layer in self._last)
+            below = _copied(self._last[-1].output)
+        return self._last[-1].output, resampled
 
-    def _downward(self, parts: list[range], starts: list[Start], layers: list[LayerT]) -> Iterator[tuple[int, LayerT]]:
-        """Yield layers D - 1 to 0 with their number; `layers` are those of the last segment."""
-        for part, start in zip(reversed(parts), reversed(starts), strict=True):
-            if part is not parts[-1]:
+    def downward(self) -> Iterator[tuple[int, LayerT]]:
+        """Yield layers D - 1 to 0 with their number."""
+        layers = self._last
+        for part, start in zip(reversed(self._parts), reversed(self._starts), strict=True):
+            if part is not self._parts[-1]:
                 start.rewind()
                 layers = self._draw(part, start)
             yield from zip(reversed(part), reversed(layers), strict=True)
@@ -83,14 +61,48 @@ class Networks(Generic[LayerT, GradientT]):
         """Return the layers of a segment."""
         layers: list[LayerT] = []
         below = start.below
-        self.sampler.arena.clear()
+        self._layers.arena.clear()
         for d in part:
             if below is None:
-                layers.append(self.sampler.first(start.walks, self.widths[0]))
+                layers.append(self._layers.first(start.walks, self.widths[0]))
             else:
-                layers.append(self.sampler.forward(below, self.widths[d], self.gains[d - 1]))
+                layers.append(self._layers.forward(below, self.widths[d], self.gains[d - 1]))
             below = layers[-1].output
         return layers
+
+
+class Networks(Passes[LayerT], Generic[LayerT, GradientT]):
+    """Networks with one gradient each."""
+
+    def __init__(
+        self,
+        sampler: Sampler[LayerT, GradientT],
+        widths: tuple[int, ...],
+        gains: Array,
+        advance: Callable[[int], None],
+    ) -> None:
+        super().__init__(sampler, widths, gains, advance)
+        self.sampler = sampler
+
+    @property
+    def luck(self) -> Array | float:
+        """Two control variates per walk with expectation 0."""
+        return self.sampler.luck
+
+    def walk(self, tracks: Tracks) -> int:
+        """Fill the rows of this block, and return how many layers were resampled."""
+        log_norm, log_variance, column = tracks.log_norm, tracks.log_variance, tracks.column
+        total = np.zeros(len(log_norm))
+        below, resampled = self.forward(len(log_norm))
+        log_scale, gradient = self.sampler.top(below, self.widths[-1], self.gains[-1])
+        log_norm[:, 0], log_variance[:, 0] = 0.0, 2 * log_scale
+        for d, layer in self.downward():
+            gradient, growth = self.sampler.backward(gradient, layer)
+            total += growth + math.log(self.gains[d])
+            if d in column:
+                log_norm[:, column[d]], log_variance[:, column[d]] = total, 2 * layer.log_scale
+            self.advance(1)
+        return resampled
 
 
 def _copied(signal: Signal) -> Signal:

@@ -19,6 +19,7 @@ from scipy.special import digamma
 
 from gradwalk.activations import Activation, Array, Indices
 from gradwalk.checks import Weights
+from gradwalk.simulation.tracks import Tracks
 
 _PROBES = np.geomspace(1e-13, 1e12, 600)  # beyond the scales at which `signal` evaluates f
 _NUMBERS = 16384  # per array
@@ -91,9 +92,10 @@ class NeutralNetworks:
         self._half = slopes.ratio == 0 and not self.orthogonal  # units of slope 0 need not be drawn
         self._resampled, self._rng = 0, np.random.Generator(np.random.SFC64(seed))
 
-    def walk(self, log_norm: Array, log_variance: Array, kept: Indices) -> int:
-        """Fill the rows of this block, one column per kept layer, and return how many layers were resampled."""
-        walks, column = len(log_norm), {int(layer): index for index, layer in enumerate(kept)}
+    def walk(self, tracks: Tracks) -> int:
+        """Fill the rows of this block, and return how many layers were resampled."""
+        log_norm, log_variance, column = tracks.log_norm, tracks.log_variance, tracks.column
+        walks = len(log_norm)
         log_norm[:, 0] = log_variance[:, 0] = 0.0
         total, log_scale, overlap = np.zeros(walks), np.zeros(walks), self._top(walks)
         for part in self._parts(walks):

@@ -2,10 +2,13 @@
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from gradwalk.activations import Array
+
+_MERGED = 1e-3  # the sine of an angle below which two vectors count as parallel
 
 
 class Normals:
@@ -72,4 +75,56 @@ def dot(left: Array, right: Array) -> Array:
 
 def column(values: Array) -> Array:
     """Return one number per row as a column in single precision, to multiply rows with."""
-    return values.astype(np.float32)[:, None]
+    return values.astype(np.float32)[..., None]
+
+
+def orthonormalise(vectors: Array, least: float = 1e-6) -> Array:
+    """Make the vectors of each walk orthonormal in place, by Gram-Schmidt, and return the upper triangular factor.
+
+    `vectors` has the axes vector, walk, component; the factor R, in double precision, the axes row, column, walk:
+    vector j was the sum of R[i, j] times the new vector i. A vector of which less than the part `least` is orthogonal
+    to those before it becomes 0.
+    """
+    factor = np.zeros((len(vectors), *vectors.shape[:2]))
+    for j, vector in enumerate(vectors):
+        length = np.sqrt(dot(vector, vector))
+        length[length <= least * np.sqrt((factor[:, j] ** 2).sum(axis=0) + length**2)] = 0.0
+        vector *= column(np.divide(1.0, length, out=np.zeros_like(length), where=length > 0))
+        factor[j, j], rest = length, vectors[j + 1 :]
+        if len(rest):
+            factor[j, j + 1 :] = dot(vector, rest)
+            rest -= vector * column(factor[j, j + 1 :])
+    return factor
+
+
+class Span(NamedTuple):
+    """The plane of two unit vectors per walk (vector, walk, component), and the cosine of the angle between them.
+
+    Where the sine of the angle is below 1e-3, which single precision does not resolve, it is the line of the first.
+    """
+
+    vectors: Array
+    cosine: Array
+
+    @classmethod
+    def of(cls, vectors: Array) -> "Span":
+        """Return the span of two unit vectors per walk."""
+        cosine = dot(vectors[0], vectors[1])
+        merged = 1 - cosine**2 < _MERGED**2
+        return cls(vectors, np.where(merged, np.sign(cosine), cosine))
+
+    def along(self, vectors: Array) -> Array:
+        """Return the coordinates of the projections of vectors to the plane."""
+        return self.solved(dot(self.vectors[:, None], vectors))
+
+    def solved(self, products: Array) -> Array:
+        """Return the coordinates of vectors in the plane, given their scalar products with the unit vectors."""
+        squared = 1 - self.cosine**2
+        inverse = np.divide(1.0, squared, out=np.zeros_like(squared), where=squared > 0)
+        second = (products[1] - self.cosine * products[0]) * inverse
+        return np.stack([products[0] - self.cosine * second, second])
+
+    def add(self, vectors: Array, coordinates: Array) -> None:
+        """Add to vectors, in place, what has these coordinates in the plane."""
+        for unit, each in zip(self.vectors, coordinates, strict=True):
+            vectors += unit * column(each)

@@ -28,15 +28,15 @@ class Layer(Protocol):
 
 
 LayerT = TypeVar("LayerT", bound=Layer)
+DrawnT = TypeVar("DrawnT", bound=Layer, covariant=True)
 GradientT = TypeVar("GradientT")
 
 
-class Sampler(Protocol[LayerT, GradientT]):
-    """Draws the layers of a block of walks one by one, and propagates a gradient back through them.
+class LayerSampler(Protocol[DrawnT]):
+    """Draws the layers of a block of walks one by one.
 
-    `LayerT` is what it keeps of a layer until the backward pass, `GradientT` what it keeps of the gradient; networks
-    are described by an activation or by a block. Arrays of layers may be allocated in the arena, which the driver
-    clears.
+    `DrawnT` is what it keeps of a layer until the backward pass; networks are described by an activation or by a block.
+    Arrays of layers may be allocated in the arena, which the driver clears.
     """
 
     arena: Arena
@@ -54,11 +54,18 @@ class Sampler(Protocol[LayerT, GradientT]):
         It may be called once.
         """
 
-    def first(self, walks: int, width: int) -> LayerT:
+    def first(self, walks: int, width: int) -> DrawnT:
         """Return layer 0, whose pre-activations are independent with unit variance."""
 
-    def forward(self, below: Signal, width: int, gain: float) -> LayerT:
+    def forward(self, below: Signal, width: int, gain: float) -> DrawnT:
         """Return the layer above `below`, with pre-activations a = g W h (eq. 1)."""
+
+
+class Sampler(LayerSampler[LayerT], Protocol[LayerT, GradientT]):
+    """Draws the layers of a block of walks, and propagates a gradient, or two of them, back through them.
+
+    `GradientT` is what it keeps of the gradient.
+    """
 
     def top(self, below: Signal, width: int, gain: float) -> tuple[Array, GradientT]:
         """Return ln of the scale of the last layer's pre-activations, and a random gradient there."""

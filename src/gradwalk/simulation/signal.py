@@ -79,18 +79,20 @@ def active(
     draw: Callable[[Indices], Array],
     log_scale: Array,
     then: Callable[[Response], Response] = lambda response: response,
+    inputs: int = 1,
 ) -> tuple[Array, Response, int]:
     """Return x as drawn by `draw`, the response to it, and the number of layers that were resampled.
 
     A layer is resampled in the walks in which it is inactive: all its f(a) or all its f'(a) are 0, after what `then`
-    does to the response (dropout).
+    does to the response (dropout). Where several inputs go through each network, the rows of one input follow those
+    of another, and a layer is resampled for all of them.
     """
     x = draw(np.arange(len(log_scale)))
     response = then(respond(activation, x, log_scale))
     resampled = attempts = 0
     while not (finite := np.isfinite(response.signal.log_norm + response.log_slope)).all():
-        rows = np.flatnonzero(~finite)
-        resampled, attempts = resampled + rows.size, attempts + 1
+        rows = _rows_to_redraw(finite, inputs)
+        resampled, attempts = resampled + rows.size // inputs, attempts + 1
         if attempts > ATTEMPTS:
             raise ValueError(
                 f"simulate: {activation} passes no signal or no gradient here: a layer was inactive in {attempts} draws"
@@ -102,9 +104,15 @@ def active(
     return x, response, resampled
 
 
+def _rows_to_redraw(finite: Array, inputs: int) -> Indices:
+    """Return the rows of all inputs of the networks in which one of them is not finite."""
+    networks = np.flatnonzero(~finite.reshape(inputs, -1).all(axis=0))
+    return np.concatenate([networks + index * (len(finite) // inputs) for index in range(inputs)])
+
+
 def next_log_scale(below: Signal, gain: float) -> Array:
     """Return ln of the standard deviation of the components of a = g W h."""
-    return math.log(gain) + below.log_norm - 0.5 * math.log(below.h.shape[1])
+    return math.log(gain) + below.log_norm - 0.5 * math.log(below.h.shape[-1])
 
 
 def _require_homogeneous(activation: Activation, a: Array, h: Array) -> None:

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Protocol, get_args
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
@@ -20,13 +20,21 @@ from gradwalk.simulation.blocks import BlockSampler
 from gradwalk.simulation.dense import DenseSampler
 from gradwalk.simulation.exact import ExactSampler
 from gradwalk.simulation.networks import Networks
+from gradwalk.simulation.pairs import GradientPairSampler, InputPairSampler, PairKind, PairNetworks
+from gradwalk.simulation.sampler import Sampler
+from gradwalk.simulation.tracks import Pair, Tracks
 
 Method = Literal["exact", "dense"]
 METHODS: tuple[Method, ...] = get_args(Method)
+AnySampler = type[Sampler[Any, Any]]  # each sampler keeps layers and gradients of its own types
 Job = tuple[int, np.random.SeedSequence]
 Advance = Callable[[int], None]
 
-_SAMPLERS: dict[Method, memory.AnySampler] = {"exact": ExactSampler, "dense": DenseSampler}
+PAIRS: tuple[PairKind, ...] = get_args(PairKind)
+
+_SAMPLERS: dict[Method, AnySampler] = {"exact": ExactSampler, "dense": DenseSampler}
+_PAIR_SAMPLERS: dict[PairKind, AnySampler] = {"gradients": GradientPairSampler, "inputs": InputPairSampler}
+_LEAST_UNITS = 3  # two inputs and a direction across them
 
 
 class LayerSummary(NamedTuple):
@@ -54,6 +62,7 @@ class Walks:
         luck: two control variates per walk with expectation 0, from the lengths of the random vectors (for relu, of
             their active components); all 0 for orthogonal weights and for method="dense".
         resampled: how many inactive layers were resampled.
+        pair: the second gradient of each walk and the angle between the two, where `simulate` was asked for a pair.
     """
 
     activation: Activation | Block
@@ -65,6 +74,7 @@ class Walks:
     layers: Indices
     luck: Array
     resampled: int
+    pair: Pair | None = None
 
     def __repr__(self) -> str:
         return (
@@ -117,6 +127,7 @@ def simulate(
     weights: Weights = "gaussian",
     method: Method = "exact",
     every: int = 1,
+    pair: PairKind | None = None,
 ) -> Walks:
     """Return samples of the walk of the gradient's log-norm, ln(|delta_d| / |delta_D|), through random networks.
 
@@ -139,6 +150,9 @@ def simulate(
         method: "exact" draws no matrix and costs O(width) per layer, or O(1) for linear, relu and leaky_relu;
             "dense" draws the matrices.
         every: keep every k-th layer of the result, and the first and last, where all of them would not fit in memory.
+        pair: "gradients" for a second random gradient at the same input of each network, "inputs" for a second,
+            independent input with a gradient of its own. `Walks.pair` then has the angle between the two. Chains of at
+            least 3 units per layer only.
 
     Returns:
         The walks: their log-norms at every layer, with mean, standard error and spread at the end.
@@ -158,11 +172,15 @@ def simulate(
     checks.one_of("simulate", "weights", weights, checks.WEIGHTS)
     checks.one_of("simulate", "method", method, METHODS)
     spacing = checks.whole("simulate", "every", every, most=checks.DEEPEST)
-    kept = memory.kept_layers(len(layers) - 1, spacing, count)
-    log_norm, log_variance, luck = (np.empty((count, columns)) for columns in (len(kept), len(kept), 2))
-    sampled = Walks(network, layers, gains, weights, log_norm, log_variance, kept, luck, resampled=0)
-    resampled = _fill(sampled, _drawing(sampled, method), _seed(rng))
-    if not (np.isfinite(log_norm).all() and np.isfinite(log_variance).all()):
+    if pair is not None:
+        _check_pair(pair, network, layers, method)
+    kept = memory.kept_layers(len(layers) - 1, spacing, count * (1 if pair is None else 4))
+    cells = (np.empty((count, len(kept))) for _ in range(7))
+    log_norm, log_variance, luck = next(cells), next(cells), np.empty((count, 2))
+    second = None if pair is None else Pair(*cells)
+    sampled = Walks(network, layers, gains, weights, log_norm, log_variance, kept, luck, resampled=0, pair=second)
+    resampled = _fill(sampled, _drawing(sampled, method, pair), _seed(rng))
+    if not all(np.isfinite(values).all() for values in (log_norm, log_variance, *(second or ()))):
         raise ValueError(f"simulate: the signal or the gradient of {network} exceeds the range of floating point")
     return replace(sampled, resampled=resampled)
 
@@ -174,8 +192,8 @@ class Drawn(Protocol):
     def luck(self) -> Array | float:
         """Two control variates per walk with expectation 0."""
 
-    def walk(self, log_norm: Array, log_variance: Array, kept: Indices) -> int:
-        """Fill the rows of this block, one column per kept layer, and return how many layers were resampled."""
+    def walk(self, tracks: Tracks) -> int:
+        """Fill the rows of this block, and return how many layers were resampled."""
 
 
 class Drawing(NamedTuple):
@@ -185,8 +203,10 @@ class Drawing(NamedTuple):
     draw: Callable[[Arena, np.random.SeedSequence, Advance], Drawn]
 
 
-def _drawing(walks: Walks, method: Method) -> Drawing:
+def _drawing(walks: Walks, method: Method, pair: PairKind | None) -> Drawing:
     network, weights, widths, gains = walks.activation, walks.weights, walks.widths, walks.gains
+    if pair is not None:
+        return _pair_drawing(walks, pair)
     slopes = None if isinstance(network, Block) or method != "exact" else neutral.sides(network)
     if slopes is not None:
         return Drawing(
@@ -200,10 +220,31 @@ def _drawing(walks: Walks, method: Method) -> Drawing:
     )
 
 
+def _pair_drawing(walks: Walks, pair: PairKind) -> Drawing:
+    sampler = _PAIR_SAMPLERS[pair]
+    return Drawing(
+        memory.plan(sampler, walks.widths, len(walks.log_norm)),
+        lambda arena, seed, advance: PairNetworks(
+            sampler(walks.activation, walks.weights, arena, seed), walks.widths, walks.gains, advance
+        ),
+    )
+
+
+def _check_pair(pair: PairKind, network: Activation | Block, widths: tuple[int, ...], method: Method) -> None:
+    checks.one_of("simulate", "pair", pair, PAIRS)
+    if method != "exact":
+        raise ValueError(f"simulate: pairs are sampled by method='exact' only, got method={method!r}")
+    if isinstance(network, Block) and not (isinstance(network, Dense) and network.width is None):
+        raise ValueError(f"simulate: pairs are sampled in chains of one activation only, got {network}")
+    if min(widths) < _LEAST_UNITS:
+        raise ValueError(f"simulate: pairs need at least {_LEAST_UNITS} units per layer, got a layer of {min(widths)}")
+
+
 def _fill(walks: Walks, drawing: Drawing, seed: np.random.SeedSequence) -> int:
     """Sample the rows of `walks` in blocks, on a few threads, and return how many layers were resampled."""
     block, threads, arena_bytes = drawing.plan
     starts = range(0, len(walks.log_norm), block)
+    tracks = Tracks(walks.layers, walks.log_norm, walks.log_variance, walks.pair)
     jobs = list(zip(starts, seed.spawn(len(starts)), strict=True))
 
     def run(jobs: list[Job], advance: Advance) -> int:
@@ -212,7 +253,7 @@ def _fill(walks: Walks, drawing: Drawing, seed: np.random.SeedSequence) -> int:
             rows = slice(start, start + block)
             networks = drawing.draw(arena, seed, advance)
             with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # checked in simulate() and signal.py
-                resampled += networks.walk(walks.log_norm[rows], walks.log_variance[rows], walks.layers)
+                resampled += networks.walk(tracks.rows(rows))
             walks.luck[rows] = networks.luck
         return resampled
 
@@ -239,7 +280,7 @@ def _in_threads(run: Callable[[list[Job], Advance], int], jobs: list[Job], threa
             raise
 
 
-def _sampler(network: Activation | Block, method: Method, widths: tuple[int, ...]) -> memory.AnySampler:
+def _sampler(network: Activation | Block, method: Method, widths: tuple[int, ...]) -> AnySampler:
     if not isinstance(network, Block):
         return _SAMPLERS[method]
     if isinstance(network, Dense) and network.width is None and method == "exact":

@@ -1,0 +1,62 @@
+"""Several gradients at one input: how a random network turns and stretches an orthonormal frame of them.
+
+Given a = g W h, the matrix takes orthonormal vectors u_j back independently of one another, but for the part on h:
+    W^T u_j = h (a . u_j) / (g |h|^2) + (I - h h^T / |h|^2) xi_j / sqrt(N),   xi_j independent, standard normal,
+and a Haar matrix as in `haar.transposed_frame`. Behind each layer the frame is made orthonormal again. The product of
+the triangular factors then holds the scalar products of any gradients that the frame spans, however small the angle
+between them has become. Exact in law, O(width) per layer and gradient.
+"""
+
+import math
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from gradwalk.activations import Array
+from gradwalk.simulation import haar
+from gradwalk.simulation.exact import ExactLayer, ForwardSampler
+from gradwalk.simulation.normals import column, dot, orthonormalise
+from gradwalk.simulation.signal import Signal
+
+
+class Frame(NamedTuple):
+    """All that the backward pass needs of orthonormal gradients: x . u_j (vector, walk), and the width of the layer."""
+
+    overlap: Array
+    width: int
+
+
+class Turn(NamedTuple):
+    """What a layer does to a frame: a triangular factor (row, column, walk) times exp(log_factor)."""
+
+    triangular: Array
+    log_factor: Array
+
+
+class Frames(ForwardSampler):
+    """Draws the layers of a block of walks, and turns an orthonormal frame of `size` gradients at their input."""
+
+    size: ClassVar[int] = 2
+
+    def random(self, below: Signal, width: int) -> tuple[Frame, Array]:
+        """Return a frame of random gradients at the last layer, and the triangular factor of these gradients."""
+        x, vectors = self._image(len(below.h), width, below.h.shape[1]), self._normal(len(below.h), width)
+        triangular = orthonormalise(vectors)
+        return Frame(dot(x, vectors), width), triangular
+
+    def turned(self, frame: Frame, layer: ExactLayer) -> tuple[Frame, Turn]:
+        """Return the frame at `layer`, one layer down, and what turned it, at gain 1."""
+        (h, _), slope, log_slope = layer.response
+        delta, squared = self._normal(*h.shape), dot(h, h)
+        if self.orthogonal:
+            along = h / column(np.sqrt(squared))
+            log_factor = haar.transposed_frame(self._backward, delta, frame.overlap, along, frame.width)
+        else:
+            delta += h * column(frame.overlap / np.sqrt(squared) - dot(h, delta) / squared)
+            log_factor = -0.5 * math.log(h.shape[1])
+        delta *= slope
+        triangular = orthonormalise(delta)
+        return Frame(dot(layer.x, delta), h.shape[1]), Turn(triangular, log_factor + log_slope)
+
+    def _normal(self, walks: int, width: int) -> Array:
+        return self._backward.draw(self.size * walks, width).reshape(self.size, walks, width)
