@@ -21,7 +21,7 @@ from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 from gradwalk.data import Dataset, Examples
 from gradwalk.nets import products, sequential
 from gradwalk.train import Run
-from gradwalk.train.members import member
+from gradwalk.train.members import first_layers, member
 from gradwalk.train.worker import Worker
 
 CORES = os.cpu_count() or 1
@@ -49,7 +49,7 @@ def runs(depth: int, width: int, count: int) -> list[Run]:
 
 def model_of(run: Run, data: Dataset) -> nn.Sequential:
     """Return the initial network of a run."""
-    weights, biases = zip(*run.initial_layers(data), strict=True)
+    weights, biases = zip(*first_layers(run, data), strict=True)
     return sequential(weights, biases, run.architecture(data).activations)
 
 
@@ -206,7 +206,7 @@ class Jax(Side):
         widths, rates = members[0].architecture(data).widths, members[0].rates()
 
         def layers(run: Run) -> Any:
-            weights = [np.asarray(weight) for weight, _ in run.initial_layers(data)]
+            weights = [np.asarray(weight) for weight, _ in first_layers(run, data)]
             bias = np.zeros((len(widths) - 3, widths[1]), np.float32)
             return (
                 (weights[0], bias[0]),

@@ -8,6 +8,7 @@ from torch import nn
 from gradwalk import activation, data, register
 from gradwalk.activations import names
 from gradwalk.nets import check_device
+from gradwalk.nets.footprint import reads_input
 from gradwalk.nets.pointwise import Pointwise, pointwise
 from gradwalk.train import Run, train
 
@@ -117,6 +118,11 @@ def test_a_registered_activation_without_a_counterpart_goes_through_numpy() -> N
     register("test square", lambda a: a**2 / 2 + a, lambda a: a + 1)
     for ours, theirs in zip(applied("test square", by_numpy=False), applied("test square", by_numpy=True), strict=True):
         assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("name", [*BUILT_IN, *MEMBERS, *LEAKS])
+def test_the_predicted_memory_keeps_inputs_where_the_kernels_read_them(name: str) -> None:
+    assert reads_input(activation(name)) == pointwise(activation(name)).needs_input
 
 
 def test_unknown_kernels_are_refused(digits) -> None:

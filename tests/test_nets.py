@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from torch import nn
 
 from gradwalk import activations, gain, nets
-from gradwalk.nets import Gains, Stack, Updater, classifier_widths, memory, parameter_count, parse_optimizer, sequential
+from gradwalk.nets import (
+    Gains,
+    Stack,
+    Updater,
+    classifier_widths,
+    footprint,
+    parameter_count,
+    parse_optimizer,
+    sequential,
+)
 
 
 def random_stack(widths, names, networks, loss, seed=0, batch=20, precision=torch.float32):
@@ -258,7 +267,7 @@ class TestStack:
             names = (name, name, "linear")
             stack = random_stack(self.widths, names, 4, nets.CrossEntropy(), batch=50)
             sizes = storages(vars(stack).values())
-            predicted = nets.stack_bytes(self.widths, names, 4, 50) - memory.PLAN_BYTES * len(names)
+            predicted = nets.stack_bytes(self.widths, names, 4, 50) - footprint.PLAN_BYTES * len(names)
             alignment = 64 * 4 * len(sizes)
             assert 0 <= sum(sizes) - predicted < alignment
 

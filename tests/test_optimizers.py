@@ -15,6 +15,7 @@ from gradwalk.nets import OPTIMIZERS, Optimizer, parse_optimizer
 from gradwalk.sweep import Spec, Store, run_sweep
 from gradwalk.train import Outcome, Run, checked_run, loop, train
 from gradwalk.train.checkpoint import load_state
+from gradwalk.train.members import first_layers
 
 EXAMPLES, BATCH, EPOCHS = 250, 50, 10  # 50 steps
 COMMON = {"data": "digits", "examples": EXAMPLES, "batch": BATCH, "depth": 5, "width": 13, "gain": 1.3}
@@ -45,7 +46,7 @@ def run(optimizer: str, **changes) -> Run:
 
 def by_torch(run: Run, digits: data.Dataset, precision: torch.dtype) -> list[torch.Tensor]:
     """Return the parameters that autograd and torch.optim arrive at, with one parameter group per tensor."""
-    layers = zip(*run.initial_layers(digits), strict=True)
+    layers = zip(*first_layers(run, digits), strict=True)
     model = nets.sequential(*layers, run.architecture(digits).activations).to(precision)
     linears = [module for module in model if isinstance(module, nn.Linear)]
     groups = [{"params": [linear.weight], "lr": rate} for linear, rate in zip(linears, run.rates(), strict=True)]

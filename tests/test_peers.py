@@ -15,6 +15,7 @@ from gradwalk.nets import INITIALISERS, Blueprint, Gains, Initialiser, initial_l
 from gradwalk.nets.peers import known_gain
 from gradwalk.sweep import Spec, Store, run_sweep
 from gradwalk.train import Run, checked_run, train
+from gradwalk.train.members import first_layers
 
 WIDTHS = (90, 60, 120, 10)  # rectangular, narrowing and widening
 EXAMPLES = 200
@@ -136,7 +137,7 @@ def test_a_registered_initialiser_trains_in_a_run_and_in_a_sweep(digits: data.Da
     record = registered(Initialiser("constant", constant))
     assert (record.title, record.takes_gain) == ("constant", False)
     settings = {"data": "digits", "examples": EXAMPLES, "depth": 3, "width": 4, "epochs": 1, "weights": "constant"}
-    (first, _), *_ = Run(**settings).initial_layers(digits)
+    (first, _), *_ = first_layers(Run(**settings), digits)
     assert torch.equal(first[:, 0].sign(), torch.tensor(digits.train.inputs(np.arange(100))).mean(0).sign())
     (outcome,) = train([Run(**settings)], digits)
     run_sweep(Spec.parse(settings), tmp_path, threads=1)
@@ -149,7 +150,7 @@ def test_a_registered_initialiser_may_take_the_gain_of_a_walk(digits: data.Datas
     registered(Initialiser("halved", halved, walk="gaussian"))
     settings = {"data": "digits", "depth": 3, "width": 4, "activation": "relu"}
     run, plain = (Run(**settings, weights=name) for name in ("halved", "gaussian"))
-    for (half, _), (whole, _) in zip(run.initial_layers(digits), plain.initial_layers(digits), strict=True):
+    for (half, _), (whole, _) in zip(first_layers(run, digits), first_layers(plain, digits), strict=True):
         assert torch.equal(2 * half, whole)
 
 

@@ -21,7 +21,7 @@ from gradwalk import nets
 from gradwalk.train import Run, State, Watcher, checked_run, loop, train
 from gradwalk.train.checkpoint import load_state, save_state
 from gradwalk.train.loop import THREAD_FLOPS, deal
-from gradwalk.train.members import Member
+from gradwalk.train.members import Member, first_layers
 from gradwalk.train.worker import Worker
 
 SMALL = {"data": "digits", "examples": 250, "depth": 6, "params": 3000, "epochs": 3, "rate_in": 0.1, "rate_out": 0.1}
@@ -155,7 +155,7 @@ class TestTraining:
     def test_clipping_shortens_the_gradient_to_the_limit(self, digits):
         loose, tight = (Run(**(SMALL | {"clip": clip, "epochs": 1, "gain": 1.2})) for clip in (None, 1e-9))
         outcomes = train([loose, tight], digits, threads=1)
-        start = [weight for weight, _ in loose.initial_layers(digits)]
+        start = [weight for weight, _ in first_layers(loose, digits)]
         moved = [
             max(float((a - b).abs().max()) for a, b in zip(each.state.weights, start, strict=True)) for each in outcomes
         ]
@@ -291,7 +291,7 @@ class Counter(Watcher):
 
 def plain_torch(run, digits):
     """Return loss and mistakes on the training examples after each epoch of the loop that users write."""
-    model = nets.sequential(*zip(*run.initial_layers(digits), strict=True), run.architecture(digits).activations)
+    model = nets.sequential(*zip(*first_layers(run, digits), strict=True), run.architecture(digits).activations)
     linears = [each for each in model if isinstance(each, nn.Linear)]
     groups = [{"params": [each.weight], "lr": rate} for each, rate in zip(linears, run.rates(), strict=True)]
     groups += [{"params": [each.bias], "lr": 0.5 * rate} for each, rate in zip(linears, run.rates(), strict=True)]

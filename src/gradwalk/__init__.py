@@ -5,7 +5,7 @@ As the gradient is propagated back through a network, the logarithm of its norm 
 samples of it.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gradwalk.activations import Activation, activation, register
 from gradwalk.blocks import Block, chain, dense, dropout, norm, residual
@@ -20,11 +20,14 @@ from gradwalk.gains import (
     min_width,
     solve_gain,
 )
+from gradwalk.lazy import lazily
 from gradwalk.simulation import Walks, simulate
 from gradwalk.theory import Step, chi, elasticity, fixed_point, kind, q_map, step
 
 if TYPE_CHECKING:
     from gradwalk.reproduction import Reproduction, reproduce
+else:  # they need the packages of gradwalk[experiments]
+    __getattr__ = lazily("gradwalk", {"reproduction": ("Reproduction", "reproduce")})
 
 __version__ = "0.1.0"
 
@@ -60,12 +63,3 @@ __all__ = [
     "solve_gain",
     "step",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Import `reproduce` when it is first used: it needs the packages of `gradwalk[experiments]`."""
-    if name not in ("Reproduction", "reproduce"):
-        raise AttributeError(f"module 'gradwalk' has no attribute {name!r}")
-    from gradwalk import reproduction
-
-    return getattr(reproduction, name)

@@ -1,14 +1,18 @@
 """What an initialiser is given, and what it draws."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-
-import torch
+from typing import TYPE_CHECKING, TypeAlias
 
 from gradwalk.nets.gains import Gains
 
-Layer = tuple[torch.Tensor, torch.Tensor]  # weights (in, out), biases (out,)
+if TYPE_CHECKING:
+    import torch
+
+Layer: TypeAlias = "tuple[torch.Tensor, torch.Tensor]"  # weights (in, out), biases (out,)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
-"""The device on which networks train: whether torch can use it, and its free memory."""
+"""The device on which networks train: whether torch can use it, and its free memory.
+
+Torch is asked only about devices other than the CPU.
+"""
 
 import psutil
-import torch
 
 
 def check_device(device: str, where: str = "train") -> str:
@@ -11,6 +13,10 @@ def check_device(device: str, where: str = "train") -> str:
     Traceback (most recent call last):
     ValueError: train: device must be one that torch can use here, such as 'cpu', got device='gpu' (Expected one of ...
     """
+    if device == "cpu":
+        return device
+    import torch
+
     try:
         if torch.empty(0, device=device).device.type == "meta":
             raise RuntimeError("meta tensors have no data")
@@ -24,6 +30,8 @@ def check_device(device: str, where: str = "train") -> str:
 
 def free_memory(device: str) -> float:
     """Return the free bytes of a CUDA device, or of the machine for other devices."""
-    if torch.device(device).type == "cuda":
+    if device.partition(":")[0] == "cuda":
+        import torch
+
         return float(torch.cuda.mem_get_info(device)[0])
     return float(psutil.virtual_memory().available)

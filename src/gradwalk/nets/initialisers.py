@@ -2,27 +2,23 @@
 
 A new one is a function that yields the layers of a network, registered from anywhere:
 
+>>> import torch
 >>> def small(network):
 ...     for fan_in, fan_out in network.shapes:
 ...         yield 0.01 * torch.randn(fan_in, fan_out, generator=network.generator), torch.zeros(fan_out)
 >>> INITIALISERS.register(Initialiser("small", small, title="N(0, 0.01)")).takes_gain
 False
 
-The walks are drawn by `gradwalk.torch.random_walk_`, the function that users call on their own tensors.
+The registry can be read without torch; the functions that draw are in `gradwalk.nets.draws` and `gradwalk.nets.peers`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-import torch
-
 from gradwalk.checks import Weights
-from gradwalk.nets import peers
 from gradwalk.nets.blueprint import Blueprint, Layer
-from gradwalk.nets.gains import Gains
 from gradwalk.registry import Registry
-from gradwalk.torch import random_walk_
 
 
 @dataclass(frozen=True)
@@ -48,54 +44,27 @@ class Initialiser:
         return self.walk is not None
 
 
-def _random_walk(weights: Weights, network: Blueprint) -> Iterator[Layer]:
-    """Yield weights of standard deviation g / sqrt(in) and biases of 0."""
-    assert network.gains is not None
-    gains = network.gains.layers(len(network.activations))
-    for (fan_in, fan_out), gain in zip(network.shapes, gains, strict=True):
-        tensor = torch.empty(fan_out, fan_in)
-        weight = random_walk_(tensor, gain=gain, weights=weights, generator=network.generator)
-        yield weight.T, torch.zeros(fan_out)
+def _walk(weights: Weights, network: Blueprint) -> Iterator[Layer]:
+    from gradwalk.nets import draws
+
+    return draws.random_walk(weights, network)
+
+
+def _peer(name: str, network: Blueprint) -> Iterator[Layer]:
+    from gradwalk.nets import peers
+
+    return peers.DRAWS[name](network)
 
 
 INITIALISERS = Registry(
     "initialiser",
     [
-        Initialiser("gaussian", partial(_random_walk, "gaussian"), "random walk, Gaussian", "gaussian"),
-        Initialiser("orthogonal", partial(_random_walk, "orthogonal"), "random walk, orthogonal", "orthogonal"),
-        Initialiser("torch", peers.torch_default, "torch default"),
-        Initialiser("xavier", peers.xavier, "Xavier"),
-        Initialiser("kaiming", peers.kaiming, "Kaiming"),
-        Initialiser("plain-orthogonal", peers.plain_orthogonal, "orthogonal"),
-        Initialiser("lsuv", peers.lsuv, "LSUV"),
+        Initialiser("gaussian", partial(_walk, "gaussian"), "random walk, Gaussian", "gaussian"),
+        Initialiser("orthogonal", partial(_walk, "orthogonal"), "random walk, orthogonal", "orthogonal"),
+        Initialiser("torch", partial(_peer, "torch"), "torch default"),
+        Initialiser("xavier", partial(_peer, "xavier"), "Xavier"),
+        Initialiser("kaiming", partial(_peer, "kaiming"), "Kaiming"),
+        Initialiser("plain-orthogonal", partial(_peer, "plain-orthogonal"), "orthogonal"),
+        Initialiser("lsuv", partial(_peer, "lsuv"), "LSUV"),
     ],
 )
-
-
-def initial_layers(
-    weights: str,
-    widths: Sequence[int],
-    activations: Sequence[str],
-    seed: int,
-    *,
-    gains: Gains | None = None,
-    inputs: torch.Tensor | None = None,
-    device: str = "cpu",
-) -> Iterator[Layer]:
-    """Return an iterator over weights (in, out) and biases (out,) of each layer, input first.
-
-    gains: for the initialisers that take them, and only for those. They are drawn on the CPU whatever the device, so
-    that a seed gives the same weights everywhere; and one by one, so that a stack can be filled without holding them
-    twice.
-
-    >>> layers = initial_layers("kaiming", (4, 3, 2), ("relu", "linear"), seed=0)
-    >>> [tuple(weight.shape) for weight, bias in layers]
-    [(4, 3), (3, 2)]
-    """
-    initialiser = INITIALISERS.find(weights, "initial_layers")
-    if initialiser.takes_gain != (gains is not None):
-        rule = "needs gains" if initialiser.takes_gain else "has a scale of its own and takes no gains"
-        raise ValueError(f"initial_layers: {weights!r} {rule}, got gains={gains}")
-    generator = torch.Generator().manual_seed(seed)
-    network = Blueprint(tuple(widths), tuple(activations), generator, gains, inputs)
-    return ((weight.to(device), bias.to(device)) for weight, bias in initialiser.draw(network))

@@ -4,6 +4,7 @@ An optimizer is a small class with a `name`. Its numbers are dataclass fields wi
 `slots`, and its one method updates one tensor of parameters in place. `gradwalk.nets.Updater` binds it to a stack,
 clips the gradients and applies weight decay. A new one is registered from anywhere:
 
+>>> import torch
 >>> @OPTIMIZERS.register
 ... @dataclass(frozen=True)
 ... class SignDescent(Optimizer):
@@ -23,6 +24,8 @@ operations that round once per element: `mul_`, `add_`, `sub_`, `div_` and `sqrt
 pass over memory counts; the tests hold it to the same bits.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 import re
@@ -30,28 +33,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
-
-import torch
+from typing import TYPE_CHECKING, ClassVar
 
 from gradwalk.checks import shown
 from gradwalk.registry import Registry
 
+if TYPE_CHECKING:
+    import torch
 
-@dataclass(frozen=True)
-class Parameter:
-    """One tensor of parameters of all networks, and the memory of its update: the networks are the first axis.
-
-    gradient: clipped, and with the L2 term of weight decay added; the update may overwrite it. rate: learning rates,
-    broadcastable to `value`. slots: the optimizer's state, in the order of its `slots`, zero at first. scratch: memory
-    in the shape of `value` whose content is undefined; None where `Optimizer.linear` is set.
-    """
-
-    value: torch.Tensor
-    gradient: torch.Tensor
-    rate: torch.Tensor
-    slots: tuple[torch.Tensor, ...]
-    scratch: torch.Tensor | None
+    from gradwalk.nets.parameter import Parameter
 
 
 class Optimizer(ABC):
@@ -108,7 +98,7 @@ class Momentum(Optimizer):
 
     def update(self, parameter: Parameter, step: int) -> None:
         """Move along the velocity."""
-        parameter.value.sub_(torch.mul(self._velocity(parameter), parameter.rate, out=parameter.scratch))
+        parameter.value.sub_(parameter.product(self._velocity(parameter), parameter.rate))
 
     def _velocity(self, parameter: Parameter) -> torch.Tensor:
         """Add the gradient to the velocity, and return it."""
@@ -127,7 +117,7 @@ class Nesterov(Momentum):
 
     def update(self, parameter: Parameter, step: int) -> None:
         """Move along the velocity of the next step."""
-        ahead = torch.mul(self._velocity(parameter), self.momentum, out=parameter.scratch).add_(parameter.gradient)
+        ahead = parameter.product(self._velocity(parameter), self.momentum).add_(parameter.gradient)
         parameter.value.sub_(ahead.mul_(parameter.rate))
 
 
@@ -154,11 +144,11 @@ class Adam(Optimizer):
     def update(self, parameter: Parameter, step: int) -> None:
         """Update both moments and move by their ratio."""
         mean, square = parameter.slots
-        gradient, scratch = parameter.gradient, parameter.scratch
-        mean.mul_(self.beta1).add_(torch.mul(gradient, 1 - self.beta1, out=scratch))
-        square.mul_(self.beta2).add_(torch.mul(gradient, gradient, out=scratch).mul_(1 - self.beta2))
-        root = torch.sqrt(square, out=scratch).div_(math.sqrt(1 - self.beta2**step)).add_(self.epsilon)
-        ratio = torch.div(mean, root, out=scratch)
+        gradient = parameter.gradient
+        mean.mul_(self.beta1).add_(parameter.product(gradient, 1 - self.beta1))
+        square.mul_(self.beta2).add_(parameter.product(gradient, gradient).mul_(1 - self.beta2))
+        root = parameter.root(square).div_(math.sqrt(1 - self.beta2**step)).add_(self.epsilon)
+        ratio = parameter.ratio(mean, root)
         parameter.value.sub_(ratio.mul_(parameter.rate / (1 - self.beta1**step)))
 
 
@@ -224,11 +214,11 @@ def _parameters(names: list[str]) -> str:
 
 
 @lru_cache(maxsize=64)
-def _numbers(kind: type[Optimizer]) -> tuple["dataclasses.Field[float]", ...]:
+def _numbers(kind: type[Optimizer]) -> tuple[dataclasses.Field[float], ...]:
     return dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
 
 
-def _is_changed(optimizer: Optimizer, field: "dataclasses.Field[float]") -> bool:
+def _is_changed(optimizer: Optimizer, field: dataclasses.Field[float]) -> bool:
     return bool(getattr(optimizer, field.name) != field.default)
 
 

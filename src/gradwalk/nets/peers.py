@@ -58,6 +58,15 @@ def lsuv(network: Blueprint) -> Iterator[Layer]:
         h = through_numpy(activation(name).f, a / spread)
 
 
+DRAWS = {
+    "torch": torch_default,
+    "xavier": xavier,
+    "kaiming": kaiming,
+    "plain-orthogonal": plain_orthogonal,
+    "lsuv": lsuv,
+}
+
+
 def known_gain(name: str, default: float) -> float:
     """Return torch's gain for an activation, `default` where it has none.
 

@@ -17,8 +17,9 @@ import torch
 
 from gradwalk.activations import Activation, activation
 from gradwalk.nets import products
+from gradwalk.nets.footprint import evaluated_rows
 from gradwalk.nets.losses import Loss
-from gradwalk.nets.memory import aligned, aligned_copies, evaluated_rows, padded
+from gradwalk.nets.memory import aligned, aligned_copies, padded
 from gradwalk.nets.pointwise import Kernels, pointwise, takes_numpy
 from gradwalk.nets.products import Step
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from gradwalk.nets.memory import aligned, aligned_copies
-from gradwalk.nets.optimizers import Optimizer, Parameter
+from gradwalk.nets.optimizers import Optimizer
+from gradwalk.nets.parameter import Parameter
 from gradwalk.nets.stack import Stack, Tensors
 
 Slots = dict[str, Tensors]  # of one network: per name the tensors of all weights, input first, then of all biases

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from gradwalk.data import Dataset
 from gradwalk.nets.device import free_memory
-from gradwalk.nets.memory import stack_bytes
+from gradwalk.nets.footprint import stack_bytes
 from gradwalk.nets.widths import layer_flops, parameter_count
 from gradwalk.sweep.entry import Entry
 from gradwalk.train import Architecture, Run

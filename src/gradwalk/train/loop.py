@@ -19,7 +19,7 @@ from gradwalk import checks
 from gradwalk.data import Dataset
 from gradwalk.nets import products
 from gradwalk.nets.device import check_device, free_memory
-from gradwalk.nets.memory import stack_bytes
+from gradwalk.nets.footprint import stack_bytes
 from gradwalk.nets.pointwise import Kernels, takes_numpy
 from gradwalk.nets.widths import layer_flops
 from gradwalk.train.members import Member, member

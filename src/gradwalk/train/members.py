@@ -4,8 +4,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import torch
+
 from gradwalk.data import Dataset
 from gradwalk.nets.blueprint import Layer
+from gradwalk.nets.draws import initial_layers
 from gradwalk.train.checkpoint import CheckpointError, checkpoint_path, load_state, set_aside
 from gradwalk.train.run import Run
 from gradwalk.train.state import State
@@ -53,4 +57,12 @@ def member(
             return Member(place, run, identity, state, zip(state.weights, state.biases, strict=True))
         except CheckpointError as error:
             restarted(run, f"{error}; it is now {set_aside(path).name}, and the run starts anew")
-    return Member(place, run, identity, State([], []), run.initial_layers(data, device))
+    return Member(place, run, identity, State([], []), first_layers(run, data, device))
+
+
+def first_layers(run: Run, data: Dataset, device: str = "cpu") -> Iterator[Layer]:
+    """Return an iterator over the initial weights and biases of each layer of a run; gains are solved for at once."""
+    widths, activations = run.architecture(data)
+    inputs = torch.tensor(data.train.inputs(np.arange(min(run.batch, len(data.train)))))
+    gains = run.gains(widths)
+    return initial_layers(run.weights, widths, activations, run.seed, gains=gains, inputs=inputs, device=device)

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
-import numpy as np
-import torch
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from gradwalk import activations, checks
 from gradwalk.activations import Array
 from gradwalk.data import DATASETS, Dataset, Scaling
-from gradwalk.nets.blueprint import Layer
 from gradwalk.nets.gains import Gains, default_gains
-from gradwalk.nets.initialisers import INITIALISERS, Initialiser, initial_layers
+from gradwalk.nets.initialisers import INITIALISERS, Initialiser
 from gradwalk.nets.optimizers import parse_optimizer
 from gradwalk.nets.widths import autoencoder_widths, classifier_widths
 from gradwalk.train.rates import RATE_RANGE, depth_rates
@@ -169,13 +165,6 @@ class Run(BaseModel):
             return None
         defaults = default_gains(activations.activation(self.activation), widths, walk, self.gain)
         return Gains(self.gain_in or defaults.gain, defaults.gain, self.gain_out or defaults.gain)
-
-    def initial_layers(self, data: Dataset, device: str = "cpu") -> Iterator[Layer]:
-        """Return an iterator over the initial weights and biases of each layer; gains are solved for at once."""
-        widths, activations = self.architecture(data)
-        inputs = torch.tensor(data.train.inputs(np.arange(min(self.batch, len(data.train)))))
-        gains = self.gains(widths)
-        return initial_layers(self.weights, widths, activations, self.seed, gains=gains, inputs=inputs, device=device)
 
     def rates(self) -> Array:
         """Return the learning rate of each layer in the first epoch, input first."""

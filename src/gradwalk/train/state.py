@@ -1,11 +1,16 @@
 """The state of a run: where it stands, what was measured so far, and how it ended."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-import torch
-
-from gradwalk.nets.updates import Slots
 from gradwalk.train.run import Run
+
+if TYPE_CHECKING:
+    import torch
+
+    from gradwalk.nets.updates import Slots
 
 
 @dataclass(frozen=True)
