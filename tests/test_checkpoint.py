@@ -4,12 +4,16 @@ import errno
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from gradwalk.train import State
+from gradwalk import data
+from gradwalk.train import Run, State, worker
 from gradwalk.train.checkpoint import load_state, save_state
+from gradwalk.train.members import member
+from gradwalk.train.watcher import Watcher
 
 
 def state():
@@ -68,6 +72,34 @@ def test_who_may_read_a_checkpoint_is_as_the_user_has_it(tmp_path, umask, mode):
     finally:
         os.umask(before)
     assert (tmp_path / "one.safetensors").stat().st_mode & 0o777 == mode
+
+
+@pytest.mark.parametrize(
+    ("save_every", "cost", "at"), [(0.0, 3.0, range(1, 41)), (10.0, 0.1, [11, 22, 33]), (10.0, 1.0, [11, 32])]
+)
+def test_writing_takes_a_twentieth_of_the_time_at_most(tmp_path, monkeypatch, save_every, cost, at):
+    """A clock that steps advance by 1 and checkpoints by what they cost; `at`: the steps after which one is written."""
+    clock, saved = [0.0, 0], []
+
+    class Steps(Watcher):
+        def stepped(self, networks):
+            clock[0] += 1
+            clock[1] += 1
+
+    def save(*_):
+        clock[0] += cost
+        saved.append(clock[1])
+
+    monkeypatch.setattr(worker, "save_state", save)
+    monkeypatch.setattr(worker, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    run, digits = (
+        Run(data="digits", examples=200, depth=3, width=4, epochs=20, gain=1.1),
+        data.load("digits", examples=200),
+    )
+    one = worker.Worker([member(0, run, digits)], digits, folder=tmp_path, save_every=save_every)
+    one.report = lambda event: event(Steps())
+    one.train()
+    assert saved == list(at)
 
 
 LIMITED = """

@@ -48,10 +48,11 @@ def train(
 
     device: "cpu", "cuda", "cuda:1" or another one that torch can use. kernels: "auto" uses NumPy on a CPU, where it is
     faster; "torch" uses torch alone, as "auto" does on other devices. threads: number of cores (default: all); only as
-    many are used as have enough work. folder: for checkpoints, one file per run, written every `save_every` seconds and
-    on an interrupt; runs with a checkpoint there resume from it. A damaged checkpoint is set aside and
-    reported to the watcher, and its run starts anew. The results of a run do not depend on the other runs, on the
-    number of threads or on interruptions.
+    many are used as have enough work. folder: for checkpoints, one file per run, written on an interrupt and every
+    `save_every` seconds: after each step if that is 0, less often where writing takes more than a twentieth of the
+    time. Runs with a checkpoint there resume from it. A damaged checkpoint is set aside and reported to the watcher,
+    and its run starts anew. The results of a run do not depend on the other runs, on the number of threads or on
+    interruptions.
     """
     check_device(device)
     takes_numpy(kernels, device)

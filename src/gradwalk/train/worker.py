@@ -23,6 +23,7 @@ from gradwalk.train.state import Epoch, Outcome
 from gradwalk.train.watcher import Event
 
 Rows = NDArray[np.int64]  # numbers of examples
+_SAVING = 20  # times as long as a checkpoint took to write, a worker trains at least before it writes the next
 
 
 class Worker:
@@ -70,19 +71,21 @@ class Worker:
         for place, member in enumerate(self.members):
             self.updater.load(place, member.state.slots)
             member.state.weights, member.state.biases, member.state.slots = [], [], {}  # the stack has them now
-        self._saved = time.monotonic()
+        self._next_save = time.monotonic() + self.save_every
         self._settle()
 
     def save(self) -> None:
         """Write the checkpoint of each run."""
         if self.folder is None:
             return
+        started = time.monotonic()
         self._update_states()
         for place, member in enumerate(self.members):
             member.state.slots = self.updater.slots(place)
             save_state(checkpoint_path(self.folder, member.identity), member.identity, member.state)
             member.state.slots = {}
-        self._saved = time.monotonic()
+        ended = time.monotonic()
+        self._next_save = ended + (max(self.save_every, _SAVING * (ended - started)) if self.save_every else 0.0)
 
     def step(self, rows: Rows) -> None:
         """Take one step on a minibatch; runs whose loss is no longer finite leave the stack."""
@@ -120,7 +123,7 @@ class Worker:
             if self.stop.is_set() or not self.members:
                 self._clock(started)
                 return
-            if self.folder is not None and time.monotonic() - self._saved > self.save_every:
+            if self.folder is not None and time.monotonic() > self._next_save:
                 started = self._clock(started)
                 self.save()
         self._clock(started)
