@@ -1,9 +1,11 @@
 # Every target works on a fresh clone: it creates .venv and installs what it needs, once.
 
 RUN_EXTRAS := experiments,torch
-TEST_EXTRAS := experiments,torch,jax,keras,ray,parquet,dev,peers
+TEST_EXTRAS := experiments,torch,jax,keras,ray,parquet,dev,peers,docs
 BENCH_EXTRAS := experiments,torch,jax,peers
-DOCS_EXTRAS := docs
+DOCS_EXTRAS := docs,experiments
+DIST_EXTRAS := dist
+NOTEBOOK_EXTRAS := notebooks,experiments,torch
 
 # A name on PATH may be a shim without an interpreter, so the first one that runs is used.
 ifndef PYTHON
@@ -18,10 +20,11 @@ WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) 
 
 VENV := .venv
 BIN := $(VENV)/bin
-STAMPS := $(VENV)/.run-installed $(VENV)/.test-installed $(VENV)/.bench-installed $(VENV)/.docs-installed
+STAMPS := $(VENV)/.run-installed $(VENV)/.test-installed $(VENV)/.bench-installed $(VENV)/.docs-installed \
+	$(VENV)/.dist-installed $(VENV)/.notebooks-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint format bench fuzz stress docs clean
+.PHONY: help run test check lint format bench fuzz stress docs pictures notebooks dist clean
 # Two simultaneous installs would break the environment.
 .NOTPARALLEL:
 
@@ -34,6 +37,9 @@ help:
 	@echo "make fuzz     make 100,000 random calls of the public functions and the command line (15 minutes)"
 	@echo "make stress   flip 200 random bits of each kind of file, and kill sweeps 100 times (10 minutes)"
 	@echo "make docs     build the documentation site in build/site/"
+	@echo "make pictures  draw the picture of README.md again (a minute)"
+	@echo "make notebooks  run the notebooks in examples/ again (a minute)"
+	@echo "make dist     build the wheel and the source distribution in dist/, and check both"
 	@echo "make clean    remove .venv, caches and report/"
 	@echo "PYTHON=...    interpreter for .venv, 3.11 or newer (now: $(PYTHON))"
 
@@ -75,6 +81,18 @@ docs: $(VENV)/.docs-installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 
+pictures: $(VENV)/.run-installed
+	$(BIN)/python docs/before_after.py
+
+notebooks: $(VENV)/.notebooks-installed
+	$(BIN)/python examples/run.py
+
+dist: $(VENV)/.dist-installed
+	rm -rf dist
+	$(BIN)/python -m build --quiet
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python release/check.py
+
 clean:
 	rm -rf $(VENV) report dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -83,6 +101,8 @@ $(VENV)/.run-installed: EXTRAS = $(RUN_EXTRAS)
 $(VENV)/.test-installed: EXTRAS = $(TEST_EXTRAS)
 $(VENV)/.bench-installed: EXTRAS = $(BENCH_EXTRAS)
 $(VENV)/.docs-installed: EXTRAS = $(DOCS_EXTRAS)
+$(VENV)/.dist-installed: EXTRAS = $(DIST_EXTRAS)
+$(VENV)/.notebooks-installed: EXTRAS = $(NOTEBOOK_EXTRAS)
 
 # They depend on the Makefile because it lists the extras.
 $(STAMPS): pyproject.toml constraints.txt Makefile | $(VENV)/.created

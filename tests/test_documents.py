@@ -4,9 +4,9 @@ A `text` block right after a code block is its output. Numbers in it may differ 
 numbers not at all, percentages by five: those belong to trained networks, whose errors depend on the last bits of a
 machine's matrix products. `...` stands for anything.
 
-Each `python` block runs by itself in an empty folder. The commands of a document, in blocks marked `sh` or not marked
-at all, run one after the other in one folder, in which a `toml` block is the file that the line before it names.
-Commands that need a cluster or many minutes are only parsed.
+Each `python` block runs by itself in an empty folder, except in the tutorial, whose blocks continue one another. The
+commands of a document, in blocks marked `sh` or not marked at all, run one after the other in one folder, in which a
+`toml` block is the file that the line before it names. Commands that need a cluster or many minutes are only parsed.
 """
 
 import contextlib
@@ -24,12 +24,13 @@ import pytest
 from gradwalk import cli
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?%?(?!\w)")
 NOT_HERE = re.compile(r"gradwalk reproduce all|--address")
 REQUIRED = {"flax": "flax", "equinox": "equinox", "gradwalk.jax": "jax", "gradwalk.keras": "keras", "torch": "torch"}
 REQUIRED |= {"gradwalk.sweep": "torch", "gradwalk.train": "torch"}
+CONTINUED = {"tutorial.md"}
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,13 @@ def parameters(chosen: list[Block]) -> list:
     return [pytest.param(block, id=f"{block.document}-{block.place}") for block in chosen]
 
 
+def programs(chosen: list[Block]) -> list:
+    """Return lists of blocks that run in one namespace: all of a document that is continued, else one block each."""
+    continued = [[block for block in chosen if block.document == name] for name in sorted(CONTINUED)]
+    single = [[block] for block in chosen if block.document not in CONTINUED]
+    return [pytest.param(blocks, id=f"{blocks[0].document}-{blocks[0].place}") for blocks in [*continued, *single]]
+
+
 ALL = [block for path in DOCUMENTS for block in blocks(path)]
 PYTHON = [block for block in ALL if block.language == "python"]
 COMMANDS = [block for block in ALL if block.commands]
@@ -91,17 +99,18 @@ def run_command(line: str, capsys) -> str:
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras converts a variable
-@pytest.mark.parametrize("block", parameters(PYTHON))
-def test_python_block_runs_and_prints_what_is_shown(block: Block, tmp_path: Path, monkeypatch, capsys) -> None:
+@pytest.mark.parametrize("program", programs(PYTHON))
+def test_python_blocks_run_and_print_what_is_shown(program: list[Block], tmp_path: Path, monkeypatch, capsys) -> None:
     for name, package in REQUIRED.items():
-        if f"import {name}" in block.text or f"from {name}" in block.text:
+        if any(f"import {name}" in block.text or f"from {name}" in block.text for block in program):
             pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "__main__"}
     with torch_seed_restored():
-        exec(compile(block.text, f"{block.document}-{block.place}", "exec"), {"__name__": "__main__"})
-    printed = capsys.readouterr().out
-    if block.output is not None:
-        assert differences(block.output, printed) == []
+        for block in program:
+            exec(compile(block.text, f"{block.document}-{block.place}", "exec"), namespace)
+            printed = capsys.readouterr().out
+            assert block.output is None or differences(block.output, printed) == []
 
 
 @pytest.fixture(scope="module")

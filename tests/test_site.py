@@ -1,0 +1,147 @@
+"""The documentation site: it is built without a warning, its search knows every public name, and it works offline."""
+
+import json
+import re
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SIZES = {"desktop": (1400, 900), "phone": (390, 844)}
+PATIENCE = 120_000  # milliseconds, on a machine that does other things
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    """The site, built as `make docs` does; a warning fails."""
+    for package in ("latex2mathml", "material", "mkdocstrings_handlers.python", "typer"):
+        pytest.importorskip(package)
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    folder = tmp_path_factory.mktemp("site")
+    config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True)
+    config.plugins.on_startup(command="build", dirty=False)
+    build(config)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def index(site: Path) -> list[dict[str, str]]:
+    return json.loads((site / "search" / "search_index.json").read_text("utf-8"))["docs"]
+
+
+@pytest.mark.parametrize("module", ["gradwalk", "gradwalk.torch", "gradwalk.jax", "gradwalk.keras"])
+def test_every_public_name_is_a_heading_that_the_search_finds(module: str, index: list[dict[str, str]]) -> None:
+    located = {entry["location"].partition("#")[2]: entry for entry in index}
+    if module != "gradwalk":
+        pytest.importorskip(module.partition(".")[2])
+    for name in import_module(module).__all__:
+        entry = located[f"{module}.{name}"]
+        assert name in entry["title"]
+        assert entry["text"], f"{module}.{name} is found without a description"
+
+
+def test_every_command_is_found(index: list[dict[str, str]]) -> None:
+    titles = {entry["title"] for entry in index if entry["location"].startswith("commands.html")}
+    expected = (
+        "gain",
+        "walk",
+        "activations",
+        "train",
+        "reproduce",
+        "data list",
+        "data fetch",
+        "sweep run",
+        "sweep status",
+    )
+    assert titles >= {f"gradwalk {name}" for name in expected}
+
+
+def test_arguments_results_errors_and_examples_have_their_sections(site: Path) -> None:
+    page = (site / "api" / "gradwalk.html").read_text("utf-8")
+    entry = page[page.index('id="gradwalk.simulate"') : page.index('id="gradwalk.Walks"')]
+    for words in ("Parameters:", "Returns:", "Raises:", "Examples:", "ValueError"):
+        assert words in entry
+
+
+def test_formulas_are_typeset_and_no_page_names_a_server(site: Path) -> None:
+    assert (site / "how-it-works.html").read_text("utf-8").count("<math") > 20
+    for path in site.rglob("*.html"):
+        page = path.read_text("utf-8")
+        assert "arithmatex" not in page, path.name
+        assert not re.findall(r'<(?:script|img|iframe)[^>]* src="https?:', page), path.name
+        assert not re.findall(r'<link[^>]* rel="(?:stylesheet|preconnect|preload)"[^>]* href="https?:', page), path.name
+
+
+def test_the_comparison_of_initialisers_is_that_of_the_results(monkeypatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    page = (ROOT / "docs" / "which-initialiser.md").read_text("utf-8")
+    assert import_module("which_initialiser").comparison() in page
+
+
+# In the browser
+
+
+@pytest.fixture(scope="module")
+def server(site: Path) -> Iterator[str]:
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None: ...
+
+    serving = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
+    Thread(target=serving.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{serving.server_port}/"
+    serving.shutdown()
+    serving.server_close()
+
+
+class Reader:
+    """A browser window that keeps what goes wrong: messages, errors, and requests to other places."""
+
+    def __init__(self, chromium: object, size: str, own: str = "file:") -> None:
+        width, height = SIZES[size]
+        self.context = chromium.new_context(viewport={"width": width, "height": height}, is_mobile=size == "phone")
+        self.page, self.messages = self.context.new_page(), []
+        self.page.set_default_timeout(PATIENCE)
+        self.page.on("console", lambda message: self.messages.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.messages.append(f"error: {error}"))
+        self.page.on("request", lambda request: self._requested(request.url, own))
+
+    def _requested(self, url: str, own: str) -> None:
+        if not url.startswith((own, "data:", "blob:", "about:")):
+            self.messages.append(f"request: {url}")
+
+    def search(self, words: str) -> list[str]:
+        """Type words into the search, and return the anchors of what it finds."""
+        self.page.locator("input.md-search__input").click()
+        self.page.locator("input.md-search__input").press_sequentially(words)
+        results = self.page.locator(".md-search-result__link")
+        results.first.wait_for()
+        return [result.get_attribute("href").partition("#")[2] for result in results.all()]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_every_page_fits_the_screen_and_nothing_goes_wrong(chromium: object, site: Path, size: str) -> None:
+    reader = Reader(chromium, size)
+    for path in sorted(site.rglob("*.html")):
+        if path.name == "404.html":  # made for a server: its links start at the root
+            continue
+        reader.page.goto(path.as_uri())
+        widths = reader.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+        assert widths[0] <= widths[1], path.name
+    assert reader.messages == []
+    reader.context.close()
+
+
+def test_the_search_works_from_disk_and_served(chromium: object, site: Path, server: str) -> None:
+    for address, own in (((site / "index.html").as_uri(), "file:"), (server + "index.html", server)):
+        reader = Reader(chromium, "desktop", own)
+        reader.page.goto(address)
+        assert "gradwalk.torch.calibrate_" in reader.search("calibrate_")
+        assert reader.messages == []
+        reader.context.close()
