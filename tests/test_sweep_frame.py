@@ -11,7 +11,8 @@ pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 
 from gradwalk.sweep import Result, Spec, Store, plot, run_sweep
-from gradwalk.sweep.frame import runs_frame, write_frame
+from gradwalk.sweep.export import write_table
+from gradwalk.sweep.frame import runs_frame
 from gradwalk.sweep.labels import run_labels
 from gradwalk.train import Epoch, Run
 
@@ -57,13 +58,16 @@ def test_columns_have_the_types_of_the_settings_whatever_their_values(small):
     ]
 
 
-def test_files_hold_what_the_frames_hold(small, tmp_path):
+@pytest.mark.parametrize("rows_at_a_time", [1, 3, 1000])
+def test_files_hold_what_the_frames_hold(small, tmp_path, monkeypatch, rows_at_a_time):
     pytest.importorskip("pyarrow")
+    monkeypatch.setattr("gradwalk.sweep.export._PART", rows_at_a_time)
     with Store(small.folder) as store:
         frames = {"runs": store.runs_frame(), "epochs": store.epochs_frame()}
     for name, frame in frames.items():
-        write_frame(frame, tmp_path / f"{name}.csv")
-        write_frame(frame, tmp_path / f"{name}.parquet")
+        for suffix in ("csv", "parquet"):
+            rows = write_table(iter(small.results), tmp_path / f"{name}.{suffix}", by_epoch=name == "epochs")
+            assert rows == len(frame)
         types = {column: dtype for column, dtype in frame.dtypes.items() if column not in ("began", "ended")}
         written = pd.read_csv(
             tmp_path / f"{name}.csv", dtype=types, parse_dates=["began", "ended"][: name == "runs" and 2]
@@ -74,7 +78,10 @@ def test_files_hold_what_the_frames_hold(small, tmp_path):
 
 def test_an_empty_frame_is_not_written(tmp_path):
     with pytest.raises(ValueError, match=r"sweep: there are no rows to write to runs\.csv yet"):
-        write_frame(runs_frame([]), tmp_path / "runs.csv")
+        write_table([], tmp_path / "runs.csv")
+    with pytest.raises(ValueError, match=r"sweep: there are no rows to write to epochs\.csv yet"):
+        write_table([Result(Run(data="digits"), "a", "waiting")], tmp_path / "epochs.csv", by_epoch=True)
+    assert not list(tmp_path.iterdir())
 
 
 def test_labels_name_the_settings_in_which_runs_differ(small):

@@ -174,14 +174,11 @@ def export(
     `gradwalk sweep export runs/mine --to epochs.parquet --epochs`
     """
     from gradwalk.sweep import Store
-    from gradwalk.sweep.frame import check_suffix, runs_frame, write_epochs, write_frame
+    from gradwalk.sweep.export import check_suffix, write_table
 
     check_suffix(to)
     with plain_warnings(), Store(folder) as store:
-        results = store.results()
-    if not epochs:
-        write_frame(runs_frame(results), to)
-    rows = write_epochs(results, to) if epochs else len(results)
+        rows = write_table(store.stream(), to, by_epoch=epochs)
     print(f"written: {to}, {rows:,} rows")
 
 

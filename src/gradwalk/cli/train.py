@@ -149,11 +149,11 @@ def _write(summary: "SweepSummary", out: Path) -> None:
     """Write metrics.csv and curve.png, unless no run has finished an epoch."""
     from gradwalk.figures import save
     from gradwalk.figures.curves import draw_curves
+    from gradwalk.sweep.export import write_table
     from gradwalk.sweep.folder import NETWORKS
-    from gradwalk.sweep.frame import write_frame
 
     if not any(result.epochs for result in summary.results):
         return
-    write_frame(summary.epochs_frame(), out / "metrics.csv")
+    write_table(summary.results, out / "metrics.csv", by_epoch=True)
     save(draw_curves(summary.results), [out / "curve.png"])
     print(f"written: {out / 'metrics.csv'}, {out / 'curve.png'}, {out / NETWORKS}")

@@ -60,7 +60,12 @@ def count_statuses(results: Sequence[Result]) -> dict[Status, int]:
 def best_result(results: Sequence[Result]) -> Result | None:
     """Return the finished run with the smallest training error, ties broken by the training loss; None without one."""
     done = [result for result in results if result.status == "done" and result.epochs]
-    return min(done, key=lambda result: (result.train_error, result.epochs[-1].train_loss), default=None)
+    return min(done, key=_badness, default=None)
+
+
+def _badness(result: Result) -> tuple[float, float]:
+    last = result.epochs[-1]
+    return result.train_error_after(last), last.train_loss
 
 
 def distinct_errors(results: Sequence[Result]) -> tuple[str, ...]:

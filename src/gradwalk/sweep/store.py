@@ -56,12 +56,14 @@ class Result:
     @property
     def train_error(self) -> float:
         """The last epoch's share of mistakes, or reconstruction error; NaN before the first epoch or if diverged."""
-        return math.nan if self.last is None or self.status == "diverged" else self.train_error_after(self.last)
+        last = self.last
+        return math.nan if last is None or self.status == "diverged" else self.train_error_after(last)
 
     @property
     def test_error(self) -> float:
         """The same on the held-out split."""
-        return math.nan if self.last is None or self.status == "diverged" else self.test_error_after(self.last)
+        last = self.last
+        return math.nan if last is None or self.status == "diverged" else self.test_error_after(last)
 
     def train_error_after(self, epoch: Epoch) -> float:
         """Return the training error measured at the end of an epoch."""
@@ -157,25 +159,27 @@ class Store:
         Warns with `UnreadableWarning` if some cannot be read; `contents` returns them with the reasons.
         """
         results, unreadable = self.contents(identities)
-        if unreadable:
-            warnings.warn(unreadable_message(self.path, unreadable), UnreadableWarning, stacklevel=2)
+        self._warn(unreadable)
         return results
+
+    def stream(self) -> Iterator[Result]:
+        """Yield all runs one by one, so that they need not be in memory together; warn as `results` does at the end."""
+        unreadable = []
+        for each in self._read():
+            if isinstance(each, Unreadable):
+                unreadable.append(each)
+            else:
+                yield each
+        self._warn(unreadable)
 
     def contents(self, identities: Collection[str] | None = None) -> Contents:
         """Return the runs of these identities (default: all), and those that cannot be read with the reasons."""
-        selected = None if identities is None else set(identities)
-        epochs, versions = self._epochs(), {row.id: json.loads(row.versions) for row in self._valid(SessionRow)}
-        contents, alive, runs = Contents([], []), self.writer() is not None, _Runs()
-        for row, identity in self._rows(RunRow, "ORDER BY id"):
-            if row is None:
-                contents.unreadable.append(Unreadable(identity, "it is damaged: its digest does not match its values"))
-            elif selected is None or row.identity in selected:
-                try:
-                    row.status = _status(row.status, alive)
-                    run = runs.read(row.settings)
-                    contents.results.append(_result(row, run, epochs.get(row.id), versions.get(row.session or 0)))
-                except (ValueError, TypeError, RecursionError) as error:
-                    contents.unreadable.append(Unreadable(identity, " ".join(str(error).split())))
+        contents = Contents([], [])
+        for each in self._read(None if identities is None else set(identities)):
+            if isinstance(each, Unreadable):
+                contents.unreadable.append(each)
+            else:
+                contents.results.append(each)
         return contents
 
     def runs_frame(self) -> DataFrame:
@@ -210,6 +214,24 @@ class Store:
         if last is None or last.ended is not None or not lock.is_alive(self.folder, last.host, last.pid):
             return None
         return last
+
+    def _read(self, selected: Collection[str] | None = None) -> Iterator[Result | Unreadable]:
+        """Yield the runs in order, as results or with the reason why they cannot be read."""
+        epochs, versions = self._epochs(), {row.id: json.loads(row.versions) for row in self._valid(SessionRow)}
+        alive, runs = self.writer() is not None, _Runs()
+        for row, identity in self._rows(RunRow, "ORDER BY id"):
+            if row is None:
+                yield Unreadable(identity, "it is damaged: its digest does not match its values")
+            elif selected is None or row.identity in selected:
+                try:
+                    row.status = _status(row.status, alive)
+                    yield _result(row, runs.read(row.settings), epochs.get(row.id), versions.get(row.session or 0))
+                except (ValueError, TypeError, RecursionError) as error:
+                    yield Unreadable(identity, " ".join(str(error).split()))
+
+    def _warn(self, unreadable: Sequence[Unreadable]) -> None:
+        if unreadable:
+            warnings.warn(unreadable_message(self.path, unreadable), UnreadableWarning, stacklevel=3)
 
     def _epochs(self) -> dict[int, EpochTable]:
         """Return the epochs of the runs under way, by the number of the run."""
@@ -273,7 +295,7 @@ class _Runs:
     """Reads settings that a run was stored with, whose digest is right: what may be unknown here is validated once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Any, ...], Run] = {}
+        self._known: set[tuple[Any, ...]] = set()
 
     def read(self, settings: str) -> Run:
         """Return the run; raise a ValueError for settings that this version cannot read."""
@@ -281,13 +303,22 @@ class _Runs:
         if not isinstance(values, dict):
             raise ValueError("its settings are not a table")
         named = (*values, *(values.get(name) for name in _NAMES))
-        alike = self._known.get(named)
-        if alike is not None:
-            return alike.model_copy(update=values)
+        if named in self._known:
+            return _copied(values)
         run = checked_run("its settings", **values)
         if values.keys() == Run.model_fields.keys():
-            self._known[named] = run
+            self._known.add(named)
         return run
+
+
+def _copied(values: dict[str, Any]) -> Run:
+    """Return the run of these settings, all those of a valid run; `model_construct` would take ten times as long."""
+    run = Run.__new__(Run)
+    for name, value in (("__dict__", values), ("__pydantic_fields_set__", set(values))):
+        object.__setattr__(run, name, value)
+    for name in ("__pydantic_extra__", "__pydantic_private__"):
+        object.__setattr__(run, name, None)
+    return run
 
 
 def _session(row: SessionRow) -> Session:
