@@ -24,7 +24,8 @@ from gradwalk.sweep.frame import (
 from gradwalk.sweep.store import Result
 
 SUFFIXES = (".csv", ".parquet")
-_PART = 20_000  # rows that are written at a time
+_PART = 20_000  # rows that are written at a time, at most
+_RUNS_AT_A_TIME = 2000
 
 Parts = Iterable[Sequence[Result]]
 
@@ -73,12 +74,12 @@ def check_suffix(path: Path) -> None:
 
 
 def _parts(results: Iterable[Result], table: _Table) -> Iterator[list[Result]]:
-    """Yield the results in parts of about `_PART` rows."""
+    """Yield the results in parts that are written at a time."""
     part, rows = [], 0
     for result in results:
         part.append(result)
         rows += table.rows(result)
-        if rows >= _PART:
+        if rows >= _PART or len(part) >= _RUNS_AT_A_TIME:
             yield part
             part, rows = [], 0
     if part:

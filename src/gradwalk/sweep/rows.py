@@ -105,8 +105,8 @@ class SessionRow(Row):
 
 def _digest(values: list[Value]) -> str:
     *rest, last = values
-    if not isinstance(last, bytes):
-        return hashlib.sha256(repr(values).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    state = hashlib.sha256(repr(rest).encode("utf-8", "surrogatepass"))
-    state.update(last)  # as it is: its text would take 40 times as long
+    block = last if isinstance(last, bytes) else b""  # hashed as it is: its text would take 40 times as long
+    text = repr([*rest, len(block)] if isinstance(last, bytes) else values)
+    state = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
+    state.update(block)
     return state.hexdigest()[:16]

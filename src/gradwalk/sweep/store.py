@@ -295,7 +295,7 @@ class _Runs:
     """Reads settings that a run was stored with, whose digest is right: what may be unknown here is validated once."""
 
     def __init__(self) -> None:
-        self._known: set[tuple[Any, ...]] = set()
+        self._known: dict[tuple[Any, ...], tuple[str, ...]] = {}
 
     def read(self, settings: str) -> Run:
         """Return the run; raise a ValueError for settings that this version cannot read."""
@@ -303,11 +303,12 @@ class _Runs:
         if not isinstance(values, dict):
             raise ValueError("its settings are not a table")
         named = (*values, *(values.get(name) for name in _NAMES))
-        if named in self._known:
-            return _copied(values)
+        names = self._known.get(named)
+        if names is not None:
+            return _copied(dict(zip(names, values.values(), strict=True)))
         run = checked_run("its settings", **values)
         if values.keys() == Run.model_fields.keys():
-            self._known.add(named)
+            self._known[named] = tuple(values)  # one copy of the names for all runs alike
         return run
 
 
