@@ -67,8 +67,8 @@ class ForwardSampler:
         self._forward, self._backward = Normals(forward), Normals(backward)
         self.luck: Array | float = 0.0
 
-    @staticmethod
-    def layer_bytes(width_in: int, width_out: int) -> int:
+    @classmethod
+    def layer_bytes(cls, width_in: int, width_out: int) -> int:
         """Return how many bytes of one layer of one walk stay in memory until the backward pass."""
         return 12 * width_out + 40
 

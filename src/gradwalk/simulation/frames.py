@@ -38,6 +38,16 @@ class Frames(ForwardSampler):
 
     size: ClassVar[int] = 2
 
+    @staticmethod
+    def of(size: int) -> "type[Frames]":
+        """Return the sampler of frames of that many gradients."""
+        return type("Frames", (Frames,), {"size": size})
+
+    @classmethod
+    def layer_bytes(cls, width_in: int, width_out: int) -> int:
+        """Return how many bytes of one layer of one walk are in use: what waits for the way back, and the frame."""
+        return 12 * width_out + 40 + 4 * (cls.size - 2) * width_out
+
     def random(self, below: Signal, width: int) -> tuple[Frame, Array]:
         """Return a frame of random gradients at the last layer, and the triangular factor of these gradients."""
         x, vectors = self._image(len(below.h), width, below.h.shape[1]), self._normal(len(below.h), width)

@@ -1,9 +1,7 @@
 """Many walks at once: networks are drawn in blocks on a few threads, and only their log-norms are kept."""
 
 import math
-import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
@@ -13,11 +11,10 @@ from gradwalk import activations, checks
 from gradwalk.activations import Activation, Array, Indices
 from gradwalk.blocks import Block, Dense, output_width
 from gradwalk.checks import Weights
-from gradwalk.progress import progress
 from gradwalk.simulation import memory, neutral
-from gradwalk.simulation.arena import Arena
 from gradwalk.simulation.blocks import BlockSampler
 from gradwalk.simulation.dense import DenseSampler
+from gradwalk.simulation.drawing import Drawing, draw, seed_of
 from gradwalk.simulation.exact import ExactSampler
 from gradwalk.simulation.networks import Networks
 from gradwalk.simulation.pairs import GradientPairSampler, InputPairSampler, PairKind, PairNetworks
@@ -27,8 +24,6 @@ from gradwalk.simulation.tracks import Pair, Tracks
 Method = Literal["exact", "dense"]
 METHODS: tuple[Method, ...] = get_args(Method)
 AnySampler = type[Sampler[Any, Any]]  # each sampler keeps layers and gradients of its own types
-Job = tuple[int, np.random.SeedSequence]
-Advance = Callable[[int], None]
 
 PAIRS: tuple[PairKind, ...] = get_args(PairKind)
 
@@ -179,7 +174,7 @@ def simulate(
     log_norm, log_variance, luck = next(cells), next(cells), np.empty((count, 2))
     second = None if pair is None else Pair(*cells)
     sampled = Walks(network, layers, gains, weights, log_norm, log_variance, kept, luck, resampled=0, pair=second)
-    resampled = _fill(sampled, _drawing(sampled, method, pair), _seed(rng))
+    resampled = _fill(sampled, _drawing(sampled, method, pair), seed_of(rng))
     if not all(np.isfinite(values).all() for values in (log_norm, log_variance, *(second or ()))):
         raise ValueError(f"simulate: the signal or the gradient of {network} exceeds the range of floating point")
     return replace(sampled, resampled=resampled)
@@ -196,14 +191,7 @@ class Drawn(Protocol):
         """Fill the rows of this block, and return how many layers were resampled."""
 
 
-class Drawing(NamedTuple):
-    """How blocks of networks are drawn: their plan, and what draws one of them."""
-
-    plan: memory.Plan
-    draw: Callable[[Arena, np.random.SeedSequence, Advance], Drawn]
-
-
-def _drawing(walks: Walks, method: Method, pair: PairKind | None) -> Drawing:
+def _drawing(walks: Walks, method: Method, pair: PairKind | None) -> Drawing[Drawn]:
     network, weights, widths, gains = walks.activation, walks.weights, walks.widths, walks.gains
     if pair is not None:
         return _pair_drawing(walks, pair)
@@ -220,7 +208,7 @@ def _drawing(walks: Walks, method: Method, pair: PairKind | None) -> Drawing:
     )
 
 
-def _pair_drawing(walks: Walks, pair: PairKind) -> Drawing:
+def _pair_drawing(walks: Walks, pair: PairKind) -> Drawing[Drawn]:
     sampler = _PAIR_SAMPLERS[pair]
     return Drawing(
         memory.plan(sampler, walks.widths, len(walks.log_norm)),
@@ -240,44 +228,17 @@ def _check_pair(pair: PairKind, network: Activation | Block, widths: tuple[int, 
         raise ValueError(f"simulate: pairs need at least {_LEAST_UNITS} units per layer, got a layer of {min(widths)}")
 
 
-def _fill(walks: Walks, drawing: Drawing, seed: np.random.SeedSequence) -> int:
-    """Sample the rows of `walks` in blocks, on a few threads, and return how many layers were resampled."""
-    block, threads, arena_bytes = drawing.plan
-    starts = range(0, len(walks.log_norm), block)
+def _fill(walks: Walks, drawing: Drawing[Drawn], seed: np.random.SeedSequence) -> int:
+    """Sample the rows of `walks`, and return how many layers were resampled."""
     tracks = Tracks(walks.layers, walks.log_norm, walks.log_variance, walks.pair)
-    jobs = list(zip(starts, seed.spawn(len(starts)), strict=True))
 
-    def run(jobs: list[Job], advance: Advance) -> int:
-        arena, resampled = Arena(arena_bytes), 0
-        for start, seed in jobs:
-            rows = slice(start, start + block)
-            networks = drawing.draw(arena, seed, advance)
-            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # checked in simulate() and signal.py
-                resampled += networks.walk(tracks.rows(rows))
-            walks.luck[rows] = networks.luck
+    def fill(networks: Drawn, rows: slice) -> int:
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # checked in simulate() and signal.py
+            resampled = networks.walk(tracks.rows(rows))
+        walks.luck[rows] = networks.luck
         return resampled
 
-    return _in_threads(run, jobs, threads, f"{walks.activation} walks", len(jobs) * walks.depth)
-
-
-def _in_threads(run: Callable[[list[Job], Advance], int], jobs: list[Job], threads: int, label: str, steps: int) -> int:
-    """Run the jobs on a few threads and return the sum of their results; NumPy releases the interpreter's lock.
-
-    The random numbers of a job do not depend on the thread that runs it.
-    """
-    stop = threading.Event()
-    with progress(label, steps) as shown, ThreadPoolExecutor(threads) as pool:
-
-        def advance(steps: int) -> None:
-            if stop.is_set():
-                raise InterruptedError
-            shown.advance(steps)
-
-        try:
-            return sum(pool.map(lambda first: run(jobs[first::threads], advance), range(threads)))
-        except BaseException:
-            stop.set()  # an interrupt, or an error in one thread: the others need not finish
-            raise
+    return draw(drawing, len(walks.log_norm), seed, fill, f"{walks.activation} walks", walks.depth)
 
 
 def _sampler(network: Activation | Block, method: Method, widths: tuple[int, ...]) -> AnySampler:
@@ -305,10 +266,3 @@ def _gains(gain: float | Sequence[float] | None, depth: int, network: Activation
             raise ValueError(f"simulate: gain must be one number or depth={depth} of them, got {len(gains)}")
         return np.array(gains)
     return np.full(depth, checks.positive("simulate", "gain", gain, *checks.GAIN_RANGE))
-
-
-def _seed(rng: np.random.Generator | int | None) -> np.random.SeedSequence:
-    if rng is not None and not isinstance(rng, np.random.Generator):
-        rng = checks.whole("simulate", "rng", rng, least=0, most=2**128)
-    words = np.random.default_rng(rng).integers(0, 2**32, 4, dtype=np.uint64)
-    return np.random.SeedSequence([int(word) for word in words])
