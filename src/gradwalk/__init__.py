@@ -11,10 +11,12 @@ from gradwalk.activations import Activation, activation, register
 from gradwalk.blocks import Block, chain, dense, dropout, norm, residual
 from gradwalk.branches import BranchScale, branch_scale
 from gradwalk.gains import (
+    Directions,
     GainDescription,
     GainEstimate,
     UnsteadyWarning,
     describe_gain,
+    directions,
     gain,
     max_depth,
     min_width,
@@ -35,6 +37,7 @@ __all__ = [
     "Activation",
     "Block",
     "BranchScale",
+    "Directions",
     "GainDescription",
     "GainEstimate",
     "Reproduction",
@@ -47,6 +50,7 @@ __all__ = [
     "chi",
     "dense",
     "describe_gain",
+    "directions",
     "dropout",
     "elasticity",
     "fixed_point",

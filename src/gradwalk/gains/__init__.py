@@ -5,15 +5,18 @@ depth, because that variance settles slowly, and it is solved for with the exact
 """
 
 from gradwalk.gains.describe import GainDescription, describe_gain, gain
+from gradwalk.gains.directions import Directions, directions
 from gradwalk.gains.reach import SERVICEABLE, UnsteadyWarning, max_depth, min_width, unsteady_message
 from gradwalk.gains.solve import GainEstimate, solve_gain
 
 __all__ = [
     "SERVICEABLE",
+    "Directions",
     "GainDescription",
     "GainEstimate",
     "UnsteadyWarning",
     "describe_gain",
+    "directions",
     "gain",
     "max_depth",
     "min_width",

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from gradwalk import activations, checks
 from gradwalk.activations import Activation
 from gradwalk.checks import Weights
+from gradwalk.gains.directions import backward_directions, default_networks
 from gradwalk.gains.solve import solve_gain
 from gradwalk.theory import kind, step
 
 SERVICEABLE = 2.0  # the largest spread of the final log-norm at which a depth is called serviceable
-_FARTHEST = 100_000  # the depth and the width at which searches with the sampler end
+_FARTHEST = 100_000  # the depth and the width at which searches with the sampler end,
+_DEEPEST_DIRECTIONS = 10_000  # and at which those for directions do
 
 
 class UnsteadyWarning(UserWarning):
@@ -29,6 +31,7 @@ def max_depth(
     weights: Weights = "gaussian",
     seed: int = 0,
     dropout: float = 0.0,
+    directions: float | None = None,
 ) -> float:
     """Return the largest depth at which the final log-norm at the unbiased gain has at most that spread.
 
@@ -49,6 +52,8 @@ def max_depth(
     Raises:
         ValueError: if an argument is out of range, or no activation has that name.
         TypeError: if an argument has the wrong type.
+        directions: how many directions must pass backward, too (see `gradwalk.directions`); more than 1. Not known with
+            dropout. Sampled: the depth is accurate to about a tenth, and infinite above 10,000.
 
     >>> max_depth("relu", width=100, spread=1.0)
     77
@@ -56,6 +61,10 @@ def max_depth(
     f = activations.activation(activation)
     n = checks.whole("max_depth", "width", width)
     limit = checks.positive("max_depth", "spread", spread, *checks.SPREAD_RANGE)
+    if directions is not None:
+        passing = _depth_by_directions(f, n, _passing("max_depth", directions, dropout), weights, seed)
+        served = passing < math.inf and _spread(f, n, int(passing), weights, seed) <= limit
+        return passing if served else min(passing, max_depth(f, n, limit, weights=weights, seed=seed))
     if kind(f) == "neutral":
         variance = step(f, n, weights=weights, dropout=dropout).variance
         return math.floor(4 * limit**2 / variance) if variance > 0 else math.inf
@@ -76,6 +85,7 @@ def min_width(
     weights: Weights = "gaussian",
     seed: int = 0,
     dropout: float = 0.0,
+    directions: float | None = None,
 ) -> int:
     """Return the smallest width at which the final log-norm at the unbiased gain has at most that spread.
 
@@ -103,6 +113,10 @@ def min_width(
     f = activations.activation(activation)
     layers = checks.whole("min_width", "depth", depth, most=checks.DEEPEST)
     limit = checks.positive("min_width", "spread", spread, *checks.SPREAD_RANGE)
+    if directions is not None:
+        least = _passing("min_width", directions, dropout)
+        by_spread = min_width(f, layers, limit, weights=weights, seed=seed, dropout=dropout)
+        return max(by_spread, _width_by_directions(f, layers, least, weights, seed))
     if kind(f) == "neutral":
         return _largest_too_narrow(f, layers, limit, weights, dropout) + 1
 
@@ -113,6 +127,54 @@ def min_width(
     if width >= _FARTHEST:
         raise ValueError(_too_narrow(f, _FARTHEST, limit, layers))
     return math.ceil(width)
+
+
+def _passing(where: str, directions: object, dropout: float) -> float:
+    """Return how many directions must pass, or raise if that is no number that can be asked for."""
+    if dropout:
+        raise ValueError(f"{where}: directions are not known with dropout, got dropout={dropout:g}; leave one out")
+    least = checks.positive(where, "directions", directions)
+    if least <= 1:
+        raise ValueError(f"{where}: directions must be more than 1, which always pass, got directions={least:g}")
+    return least
+
+
+def _depth_by_directions(f: Activation, width: int, least: float, weights: Weights, seed: int) -> float:
+    """Return the largest depth at which that many directions pass, infinite above 10,000."""
+
+    def beyond_one(depth: int) -> float:
+        return max(_directions(f, width, depth, weights, seed) - 1, 1e-3)
+
+    if _directions(f, width, 1, weights, seed) < least:
+        return 0
+    depth = _crossing(beyond_one, least - 1, width / least, -1.0, _DEEPEST_DIRECTIONS)
+    return math.floor(depth) if depth < _DEEPEST_DIRECTIONS else math.inf
+
+
+def _width_by_directions(f: Activation, depth: int, least: float, weights: Weights, seed: int) -> int:
+    """Return the smallest width at which that many directions pass."""
+
+    def beyond_one(width: int) -> float:
+        return max(_directions(f, max(width, 3), depth, weights, seed) - 1, 1e-3)
+
+    width = _crossing(beyond_one, least - 1, least * depth, 1.0, _DEEPEST_DIRECTIONS)
+    if width >= _DEEPEST_DIRECTIONS:
+        raise ValueError(
+            f"min_width: no width up to {_DEEPEST_DIRECTIONS:,} lets {least:g} directions pass {depth} layers of {f}; "
+            "use weights='orthogonal' or a leak (gradwalk.advise)"
+        )
+    return max(math.ceil(width), math.ceil(least))
+
+
+def _spread(f: Activation, width: int, depth: int, weights: Weights, seed: int) -> float:
+    """Return the spread of the final log-norm at the unbiased gain; 0 for no layers."""
+    return solve_gain(f, width, depth, weights=weights, seed=seed).spread if depth else 0.0
+
+
+def _directions(f: Activation, width: int, depth: int, weights: Weights, seed: int) -> float:
+    """Return how many directions pass backward at the unbiased gain."""
+    gain, widths = solve_gain(f, width, depth, weights=weights, seed=seed).value, (width,) * (depth + 1)
+    return backward_directions(f, widths, weights, gain, default_networks(widths), seed)[0]
 
 
 def _largest_too_narrow(f: Activation, depth: int, spread: float, weights: Weights, dropout: float) -> int:
@@ -168,16 +230,18 @@ def unsteady_message(
     )
 
 
-def _crossing(spread: Callable[[int], float], limit: float, guess: float, power: float) -> float:
-    """Return where the spread, roughly a power law, crosses the limit, by the secant method on logarithms."""
-    at, before = min(max(round(guess), 1), _FARTHEST), None
+def _crossing(
+    value_at: Callable[[int], float], limit: float, guess: float, power: float, farthest: int = _FARTHEST
+) -> float:
+    """Return where a value, roughly a power law, crosses the limit, by the secant method on logarithms."""
+    at, before = min(max(round(guess), 1), farthest), None
     for _ in range(12):
-        value = spread(at)
+        value = value_at(at)
         if before is not None:
             local = math.log(value / before[1]) / math.log(at / before[0])
             power = math.copysign(min(max(abs(local), 0.25), 3.0), power)
         factor = min(max((limit / value) ** (1 / power), 0.1), 10.0)  # a first guess may be far off
-        nearer = float(min(max(at * factor, 1.0), _FARTHEST))
+        nearer = float(min(max(at * factor, 1.0), farthest))
         if abs(nearer - at) < max(0.02 * at, 0.5) or round(nearer) == at:
             return nearer
         at, before = round(nearer), (at, value)

@@ -1,5 +1,8 @@
 """Samples of the walk: `exact` draws no matrix, `neutral` no vector either; `dense` is the literal network."""
 
+from gradwalk.simulation.pairs import PairKind
+from gradwalk.simulation.participation import sample_participation
+from gradwalk.simulation.tracks import Pair
 from gradwalk.simulation.walks import Method, Walks, simulate
 
-__all__ = ["Method", "Walks", "simulate"]
+__all__ = ["Method", "Pair", "PairKind", "Walks", "sample_participation", "simulate"]

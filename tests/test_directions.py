@@ -1,0 +1,117 @@
+"""How many directions pass: the sampler against singular values of literal products, and what is asked of the result."""
+
+import math
+
+import numpy as np
+import pytest
+from helpers.literal_pairs import matrices
+
+import gradwalk as gw
+from gradwalk.simulation.participation import participation
+
+
+def literal_ratios(name, width, depth, gain, count, seed, weights="gaussian"):
+    """Return the participation ratio of the squared singular values of each of that many literal Jacobians."""
+    f, rng = gw.activation(name), np.random.default_rng(seed)
+    a, jacobian = rng.standard_normal((count, width, 1)), np.broadcast_to(np.eye(width), (count, width, width))
+    for _ in range(depth):
+        drawn = gain * matrices(rng, count, width, width, weights)
+        jacobian = drawn @ (f.derivative(a) * jacobian)
+        jacobian = jacobian / np.abs(jacobian).max(axis=(1, 2), keepdims=True)
+        a = drawn @ f.f(a)
+    squares = np.linalg.svd(jacobian, compute_uv=False) ** 2
+    return squares.sum(axis=1) ** 2 / (squares**2).sum(axis=1)
+
+
+def assert_agrees(found, literal, bias=0.03):
+    error = math.hypot(found.standard_error, literal.std() / math.sqrt(len(literal)))
+    assert abs(found.backward - literal.mean()) < 3 * error + bias * literal.mean()
+
+
+@pytest.mark.parametrize("ratio", [1 / 8, 1 / 2, 1, 2, 8])
+def test_linear_nets_pass_as_many_directions_as_the_singular_values_of_literal_products(ratio):
+    width = 24
+    depth = int(width * ratio)
+    found = gw.directions("linear", width, depth, networks=120)
+    assert_agrees(found, literal_ratios("linear", width, depth, 1.0, 120, seed=1))
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+@pytest.mark.parametrize("name", ["relu", "tanh", "gelu@0.8"])
+def test_nonlinear_nets_pass_as_many_directions_as_literal_ones(name, weights):
+    found = gw.directions(name, 24, 12, weights=weights, gain=1.2, networks=100)
+    assert_agrees(found, literal_ratios(name, 24, 12, 1.2, 100, seed=2, weights=weights))
+
+
+@pytest.mark.parametrize(("depth", "passing"), [(16, 5.0), (64, 1.9)])
+def test_gaussian_tanh_nets_of_64_units_lose_directions_with_depth(depth, passing):
+    gain = gw.gain("tanh", 64, depth)
+    pairs = gw.simulate("tanh", 64, depth, gain=gain, walks=1500, rng=1, pair="gradients", every=depth).pair
+    squared = pairs.cosine[:, -1] ** 2
+    error = squared.std() / math.sqrt(1500)
+    assert abs(squared.mean() - 1 / passing) < 4 * error + 0.05 / passing
+
+
+def test_a_frame_of_all_directions_has_the_exact_ratio():
+    values = np.random.default_rng(3).standard_normal((5, 6, 6))
+    products = values @ values.transpose(0, 2, 1)
+    traces = np.trace(products, axis1=1, axis2=2), np.trace(products @ products, axis1=1, axis2=2)
+    np.testing.assert_allclose(participation(products, 6), traces[0] ** 2 / traces[1])
+
+
+def test_some_directions_estimate_the_ratio_of_all_without_bias():
+    rng = np.random.default_rng(4)
+    shares = 0.8 ** np.arange(40)
+    frames = np.linalg.qr(rng.standard_normal((3000, 40, 12)))[0]
+    estimates = participation(frames.transpose(0, 2, 1) @ (shares[:, None] * frames), 40)
+    exact = shares.sum() ** 2 / (shares**2).sum()
+    assert abs(estimates.mean() - exact) < 0.02 * exact
+
+
+def test_inputs_stay_apart_in_a_linear_orthogonal_net_and_merge_in_a_relu_net():
+    linear = gw.directions("linear", 30, 40, weights="orthogonal", networks=60)
+    assert linear.backward == pytest.approx(30)
+    assert abs(linear.forward - 30) < 4 * linear.forward_error
+    assert gw.directions("relu", 30, 40, networks=20).forward < 1.05
+
+
+def test_unequal_widths_pass_no_more_than_the_narrowest_layer():
+    found = gw.directions("linear", [30, 20, 6, 30, 40], weights="orthogonal", networks=30)
+    assert 1 < found.backward < 6
+    assert found.units == 6
+    assert found.width == (30, 20, 6, 30, 40)
+
+
+def test_the_record_reads_well():
+    found = gw.directions("tanh", 10, 8, networks=8)
+    assert repr(found).startswith("Directions(tanh, depth 8, gaussian: ")
+    assert "<td>directions that pass backward</td>" in found._repr_html_()
+    assert gw.directions("tanh", 10, 8, networks=8) == found
+    assert gw.directions("tanh", 10, 8, networks=8, gain=[1.2] * 8).gain == (1.2,) * 8
+
+
+def test_depth_and_width_for_a_number_of_directions():
+    depth = gw.max_depth("relu", 24, spread=10.0, directions=2.0)
+    assert gw.directions("relu", 24, depth).backward == pytest.approx(2.0, abs=0.4)
+    assert gw.max_depth("relu", 24, spread=0.3, directions=2.0) == gw.max_depth("relu", 24, spread=0.3)
+    width = gw.min_width("linear", 12, spread=10.0, directions=3.0)
+    assert gw.directions("linear", width, 12).backward == pytest.approx(3.0, abs=0.6)
+    assert gw.max_depth("relu", 24, directions=20.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: gw.directions("relu", 2, 5), "directions: every layer must have at least 3 units, got a layer of 2"),
+        (lambda: gw.directions("relu", 9, 5, networks=3), "directions: networks must be at least 8"),
+        (lambda: gw.directions("relu", 9, 5, weights="haar"), "directions: weights must be"),
+        (lambda: gw.max_depth("relu", 9, directions=1.0), "max_depth: directions must be more than 1"),
+        (
+            lambda: gw.min_width("relu", 9, directions=2.0, dropout=0.1),
+            "min_width: directions are not known with dropout",
+        ),
+    ],
+)
+def test_invalid_input_is_reported(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
