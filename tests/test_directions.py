@@ -1,4 +1,4 @@
-"""How many directions pass: the sampler against singular values of literal products, and what is asked of the result."""
+"""How many directions pass: the sampler against singular values of literal products, and the record of it."""
 
 import math
 
