@@ -67,13 +67,13 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["mine.toml", "epohs=3"], "sweep: there is no setting 'epohs'; did you mean 'epochs'?"),
+        (["mine.toml", "epohs=3"], "there is no setting 'epohs'; did you mean 'epochs'?"),
         (["nowhere.toml"], "cannot use nowhere.toml: No such file or directory"),
-        (["status", "nowhere"], "sweep: there is no sweep in nowhere (no file sweep.sqlite)"),
-        (["export", "nowhere", "--to", "x.xls"], "sweep: a table is written as .csv or .parquet, got 'x.xls'"),
-        (["plot", "nowhere", "--out", "x.gif"], "figures: a figure is written as .png, .pdf, .svg, got 'x.gif'"),
-        (["mine.toml", "--address", "auto"], "sweep: engine='local' takes no address, got address='auto'"),
-        (["mine.toml", "--threads", "-1"], "sweep: threads must be at least 1, got threads=-1"),
+        (["status", "nowhere"], "there is no sweep in nowhere (no file sweep.sqlite)"),
+        (["export", "nowhere", "--to", "x.xls"], "a table is written as .csv or .parquet, got 'x.xls'"),
+        (["plot", "nowhere", "--out", "x.gif"], "a figure is written as .png, .pdf, .svg, got 'x.gif'"),
+        (["mine.toml", "--address", "auto"], "--engine 'local' takes no address, got --address 'auto'"),
+        (["mine.toml", "--threads", "-1"], "--threads must be at least 1, got --threads -1"),
     ],
 )
 def test_errors_are_one_line_with_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):

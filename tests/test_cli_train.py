@@ -142,16 +142,19 @@ def _has_begun(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--depth", 1), "train: depth must be greater than or equal to 2, got depth=1"),
+        (("--depth", 1), "--depth must be greater than or equal to 2, got --depth 1"),
         (("--params", 10), "params must be at least"),
-        (("--gain", "1.0,x"), "train: gain must be a valid number, unable to parse string as a number, got gain='x'"),
-        (("--gain", "1.0,"), "train: gain must be one value or comma-separated values, got gain='1.0,'"),
-        (("--rate", 1, "--rate-in", 2), "train: rate sets rate_in and rate_out, and cannot be combined with rate_in"),
+        (("--gain", "1.0,x"), "--gain must be a number, got --gain 'x'"),
+        (("--gain", "1.0,"), "--gain must be one value or comma-separated values, got --gain '1.0,'"),
+        (("--rate", 1, "--rate-in", 2), "--rate sets --rate-in and --rate-out, and cannot be combined with --rate-in"),
         (("--data", "cifar"), "there is no data set 'cifar'"),
         (("--activation", "rulu"), "did you mean 'relu'"),
-        (("--task", "regress"), "train: task must be 'classify' or 'reconstruct'"),
+        (("--task", "regress"), "--task must be 'classify' or 'reconstruct'"),
         (("--threads", 0), "threads must be at least 1"),
-        (("--device", "cuda:99"), "device must be one that torch can use here, such as 'cpu', got device='cuda:99'"),
+        (
+            ("--device", "cuda:99"),
+            "--device must be one that torch can use here, such as 'cpu', got --device 'cuda",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments, message, tmp_path, capsys):

@@ -159,6 +159,29 @@ def test_a_second_call_trains_nothing_and_writes_the_same(tiny: Reproduction, fo
     assert {path: path.read_bytes() for path in again.figures["fig4a"].files} == before
 
 
+def test_a_figure_of_a_larger_scale_is_not_replaced_unless_forced(folder, tiny, tmp_path, monkeypatch) -> None:
+    path, table = tmp_path / "shallow.csv", tiny.figures["fig4a"].table
+    figures.table.write(replace(table, made=table.made | {"scale": "laptop"}), path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"shallow.csv is of scale 'laptop' and would be replaced by 'quick'"):
+        reproduce("shallow", scale="quick", out=tmp_path, threads=1)
+    forced = reproduce("shallow", scale="quick", out=tmp_path, threads=1, force=True)
+    assert forced.figures["shallow"].table.made["scale"] == "quick"
+    path.write_bytes(before)
+    monkeypatch.setattr(reproduction, "_chosen", lambda _: ([FIGURES["shallow"]], True))
+    kept = reproduce("all", scale="quick", out=tmp_path, watcher=(watcher := Messages()))
+    assert watcher.messages == ["shallow is kept at scale laptop; --force replaces it by quick"]
+    assert kept.figures["shallow"].table.made["scale"] == "laptop"
+    assert path.read_bytes() == before
+
+
+def test_data_are_read_from_the_folders_that_are_named(toys, tmp_path: Path, monkeypatch) -> None:
+    fetched = []
+    monkeypatch.setattr(reproduction, "fetch", lambda name, *, folder: fetched.append((name, folder)))
+    run("first", "--data", f"timit={tmp_path}", "--out", str(tmp_path))
+    assert fetched == [("timit", tmp_path)]
+
+
 def test_data_are_loaded_once(folder: Path, tiny: Reproduction, monkeypatch) -> None:
     loaded = []
     whole = data.DATASETS["digits"].load
@@ -284,7 +307,7 @@ def test_without_timit_figure_4d_is_left_out_of_all_and_fails_alone(toys, tmp_pa
     assert set(result.figures) == {"first", "second"}
     assert result.left_out == {"fig4d": sentence}
     assert watcher.messages == [f"fig4d is left out: {sentence}"]
-    assert f"Not run: {sentence}. To run it:" in result.page.read_text("utf-8")
+    assert f"Not run: {sentence}. It needs the TIMIT corpus" in result.page.read_text("utf-8")
 
 
 def test_the_command_reports_which_of_several_figures_it_computes(toys, tmp_path: Path) -> None:
@@ -368,11 +391,11 @@ def test_the_command_prints_the_summary_and_at_last_the_page(tiny: Reproduction,
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ("fig3 --scale big", 'reproduce: scale must be "smoke" or '),
-        ("fig33", "reproduce: there is no figure 'fig33'; did you mean 'fig3'?"),
-        ("fig1 --print-spec", "reproduce: only trained figures have a spec, got fig1"),
-        ("fig1 --spec a.toml", "reproduce: spec is for one trained figure, got fig1"),
-        ("fig3 fig4a --spec a.toml", "reproduce: spec is for one trained figure, got fig3 fig4a"),
+        ("fig3 --scale big", '--scale must be "smoke" or '),
+        ("fig33", "there is no figure 'fig33'; did you mean 'fig3'?"),
+        ("fig1 --print-spec", "only trained figures have a spec, got fig1"),
+        ("fig1 --spec a.toml", "--spec is for one trained figure, got fig1"),
+        ("fig3 fig4a --spec a.toml", "--spec is for one trained figure, got fig3 fig4a"),
         ("fig3 --spec nowhere.toml", "nowhere.toml"),
     ],
 )

@@ -8,7 +8,7 @@ result.findings["C6"].verdict
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from gradwalk import checks
 from gradwalk import figures as known
-from gradwalk.data import Datasets
+from gradwalk.data import Datasets, fetch
 from gradwalk.figures import Figure, SimulatedFigure, Table, TrainedFigure, provenance
 from gradwalk.figures import table as table_files
 from gradwalk.figures.outcomes import Line
@@ -81,6 +81,7 @@ class _Request:
     spec: Path | None
     seed: int | None
     redraw: bool
+    force: bool
     engine: str
     device: str
     threads: int | None
@@ -107,6 +108,14 @@ class _Request:
     def data(self, figure: Figure) -> Path:
         return self.out / f"{figure.name}.csv"
 
+    def larger(self, figure: Figure) -> str | None:
+        """Return the scale of a trained figure's table in the folder if it must not be replaced by this one."""
+        path = self.data(figure)
+        if self.force or self.redraw or isinstance(figure, SimulatedFigure) or not path.exists():
+            return None
+        before = table_files.read(path).made.get("scale", "unknown")
+        return None if replaces(self.label, before) else before
+
 
 def reproduce(
     names: str | Iterable[str] = "all",
@@ -116,9 +125,11 @@ def reproduce(
     spec: str | Path | None = None,
     seed: int | None = None,
     redraw: bool = False,
+    force: bool = False,
     engine: str = "local",
     device: str = "cpu",
     threads: int | None = None,
+    data: Mapping[str, str | Path] | None = None,
     datasets: Datasets | None = None,
     watcher: Watcher | None = None,
 ) -> Reproduction:
@@ -135,9 +146,11 @@ def reproduce(
         spec: a spec file to use instead of a scale, for one trained figure.
         seed: of the simulations and initial weights (default: 0, or that of the spec).
         redraw: draw from the CSV files in `out` without running anything.
+        force: replace figures of a larger scale, or of another spec. Without it, "all" keeps them.
         engine: of `gradwalk.sweep.run_sweep`, "local" or "ray".
         device: of `gradwalk.sweep.run_sweep`, such as "cpu" or "cuda".
         threads: of `gradwalk.sweep.run_sweep` (default: one per core).
+        data: folders of data sets by name, such as {"timit": "/corpora/TIMIT"}, which `gradwalk.data.fetch` stores.
         datasets: a cache to load the data from.
         watcher: receives events.
 
@@ -145,7 +158,8 @@ def reproduce(
         The tables, files, findings and the path of the page.
 
     Raises:
-        ValueError: if there is no such figure or scale, or a spec is given for more than one figure.
+        ValueError: if there is no such figure or scale, if a spec is given for more than one figure, or if a figure
+            that is named is in the folder at a larger scale.
         ModuleNotFoundError: if a figure that is named needs an extra which is not installed.
 
     >>> result = reproduce("fig1", out=getfixture("tmp_path"))
@@ -162,16 +176,33 @@ def reproduce(
         spec=None if spec is None else Path(spec),
         seed=seed,
         redraw=redraw,
+        force=force,
         engine=engine,
         device=device,
         threads=threads,
         datasets=datasets or Datasets(),
         watcher=watcher or Watcher(),
     )
+    if not everything:
+        _refuse_to_replace(chosen, request)
+    for name, place in (data or {}).items():
+        request.watcher.noted(f"reading {name} from {place}")
+        fetch(name, folder=place)
     done, left_out = _reproduce_each(chosen, request, optional=everything)
     tables = read_tables(folder)
     page = write_page(folder, tables, left_out) if done else None
     return Reproduction(folder, done, left_out, findings(tables), page)
+
+
+def replaces(scale: str, before: str) -> bool:
+    """Return whether a figure of one scale may replace that of another; the name of a spec is a scale of its own.
+
+    >>> replaces("laptop", "quick"), replaces("quick", "laptop"), replaces("quick", "my own spec")
+    (True, False, False)
+    """
+    order: tuple[str, ...] = known.SCALES
+    both = scale in order and before in order
+    return scale == before or (both and order.index(scale) > order.index(before))
 
 
 def spec_texts(names: str | Iterable[str], *, scale: str = "smoke", spec: str | Path | None = None) -> list[str]:
@@ -226,12 +257,25 @@ def _reproduce_each(
     return done, left_out
 
 
+def _refuse_to_replace(chosen: Sequence[Figure], request: _Request) -> None:
+    """Raise if one of the figures in the folder is of a larger scale."""
+    for figure in chosen:
+        if (before := request.larger(figure)) is not None:
+            raise ValueError(
+                f"reproduce: {request.data(figure)} is of scale {before!r} and would be replaced by {request.label!r}; "
+                "write to another folder, or replace it with force=True (on the command line, --force)"
+            )
+
+
 def _prepared(figure: Figure, request: _Request) -> Callable[[], Table]:
     """Return a function that computes the table, or raise if data or torch are missing."""
     path = request.data(figure)
     if request.redraw:
         if not path.exists():
             raise FileNotFoundError(f"reproduce: {figure.name} cannot be redrawn without {path}")
+        return partial(table_files.read, path)
+    if (before := request.larger(figure)) is not None:
+        request.watcher.noted(f"{figure.name} is kept at scale {before}; --force replaces it by {request.label}")
         return partial(table_files.read, path)
     if isinstance(figure, SimulatedFigure):
         return partial(_simulated, figure, request)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -14,6 +15,8 @@ from gradwalk.interrupts import Interrupts
 if TYPE_CHECKING or find_spec("typer") is not None:  # main() reports what to install
     import typer
 
+_EXTRAS = {"torch": "torch", "ray": "ray", "pyarrow": "parquet", "jax": "jax", "keras": "keras"}
+_TRACEBACK = "GRADWALK_TRACEBACK"
 _NEEDED = ("typer", "rich", "matplotlib", "jinja2")
 
 
@@ -34,8 +37,10 @@ def _run(arguments: Sequence[str] | None) -> NoReturn:
     """Run a command and exit; every error that a user can cause is one line."""
     try:
         status = app()(args=arguments, prog_name="gradwalk", standalone_mode=False)
-    except (ValueError, TypeError, ModuleNotFoundError) as error:  # the last for a missing extra
+    except (ValueError, TypeError) as error:
         fail(str(error))
+    except ModuleNotFoundError as error:
+        fail(_missing_extra(error))
     except OSError as error:
         fail(f"cannot use {error.filename}: {error.strerror}" if error.filename else str(error))
     except KeyboardInterrupt:
@@ -43,30 +48,55 @@ def _run(arguments: Sequence[str] | None) -> NoReturn:
     except Exception as error:
         if isinstance(error, typer.Abort):
             fail_interrupted("interrupted")
-        if not hasattr(error, "format_message"):  # usage errors of Typer, of whichever click it bundles
-            raise
-        fail(error.format_message())
+        fail(*_message(error))
     if status == 130:  # Typer's status after Ctrl-C
         fail_interrupted("interrupted")
     sys.exit(status if isinstance(status, int) else 0)
 
 
+def _missing_extra(error: ModuleNotFoundError) -> str:
+    """Return what to install for a module that is missing."""
+    if "pip install" in str(error):
+        return str(error)
+    top = (error.name or "").split(".")[0]
+    return f"this needs {top}: pip install 'gradwalk[{_EXTRAS.get(top, 'experiments')}]'"
+
+
+def _message(error: Exception) -> tuple[str, int]:
+    """Return the message of a usage error, or that of an error that should not have happened, and the exit code."""
+    from gradwalk.cli.command import in_options
+
+    if hasattr(error, "format_message"):  # usage errors of Typer, of whichever click it bundles
+        return in_options(error.format_message(), {}), 2
+    if os.environ.get(_TRACEBACK):
+        raise error
+    what = f"{type(error).__name__}: {error}"
+    return f"an error that should not happen, {what}; set {_TRACEBACK}=1 to see where, and please report it", 1
+
+
 def app() -> typer.Typer:
     """Return the Typer application with its commands."""
+    from gradwalk.cli.command import Command, Group
     from gradwalk.cli.data import data_commands
+    from gradwalk.cli.explorer import explorer
     from gradwalk.cli.gain import gain, list_activations
     from gradwalk.cli.reproduce import reproduce
     from gradwalk.cli.sweep import sweep_commands
     from gradwalk.cli.train import train
     from gradwalk.cli.walk import walk
 
-    build = typer.Typer(
-        name="gradwalk", add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown"
-    )
+    build = typer.Typer(name="gradwalk", cls=Group, pretty_exceptions_enable=False, rich_markup_mode="markdown")
     build.callback(invoke_without_command=True)(root)
-    for name, command in (("gain", gain), ("walk", walk), ("train", train), ("reproduce", reproduce)):
-        build.command(name)(command)
-    build.command("activations")(list_activations)
+    commands: dict[str, Callable[..., None]] = {
+        "gain": gain,
+        "walk": walk,
+        "train": train,
+        "reproduce": reproduce,
+        "explorer": explorer,
+        "activations": list_activations,
+    }
+    for name, command in commands.items():
+        build.command(name, cls=Command)(command)
     build.add_typer(data_commands(), name="data")
     build.add_typer(sweep_commands(), name="sweep")
     return build
@@ -87,6 +117,8 @@ def root(
     `gradwalk train --data digits --depth 64 --params 1e5 --epochs 5 --out digits-64`
 
     `gradwalk reproduce fig1 --out figures`
+
+    `gradwalk explorer --out explorer.html`
     """
     if version:
         print(f"gradwalk {gradwalk.__version__}")

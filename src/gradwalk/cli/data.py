@@ -1,31 +1,39 @@
 """`gradwalk data fetch`, `list` and `where`."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gradwalk import data
+from gradwalk.cli.command import Command, Group
+from gradwalk.cli.completion import data_names, names_of
 from gradwalk.cli.paths import path_option
-from gradwalk.cli.show import print_table
+from gradwalk.cli.show import JSON, print_table
 from gradwalk.data import DATASETS, DataSource, Holding
 from gradwalk.progress import is_terminal, print_on_stderr
+
+_NAME = f"One of {', '.join(DATASETS.names)}."
+Json = Annotated[bool, typer.Option("--json", help=JSON)]
 
 
 def data_commands() -> typer.Typer:
     """Return the commands of `gradwalk data`."""
-    build = typer.Typer(help="Fetch and list the data sets.", no_args_is_help=True, rich_markup_mode="markdown")
+    help_text = "Fetch and list the data sets."
+    build = typer.Typer(cls=Group, help=help_text, no_args_is_help=True, rich_markup_mode="markdown")
     for name, command in (("fetch", fetch), ("list", list_data), ("where", where)):
-        build.command(name)(command)
+        build.command(name, cls=Command)(command)
     return build
 
 
 def fetch(
-    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(DATASETS.names)}.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help=_NAME, autocompletion=names_of(data_names))],
     folder: Annotated[
         Path | None,
         path_option("Folder that holds the files (default: find or download them).", "--from", metavar="FOLDER"),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Fetch a data set, check it against its known digests, and store it converted in the data folder.
 
@@ -41,19 +49,42 @@ def fetch(
         print_on_stderr(f"fetching {name}")
     path = data.fetch(name, folder=folder)
     held = _holding(DATASETS[name])
-    print(f"{name}: {_count(held.train)} training examples, {_count(held.test)} test examples\n{path}")
+    if as_json:
+        print(json.dumps({"name": name, "train": held.train, "test": held.test, "path": str(path)}))
+    else:
+        print(f"{name}: {_count(held.train)} training examples, {_count(held.test)} test examples\n{path}")
 
 
-def list_data() -> None:
-    """List the data sets with the number of their training and test examples, and where they are stored."""
+def list_data(as_json: Json = False) -> None:
+    """List the data sets with the number of their training and test examples, and where they are stored.
+
+    Examples:
+
+    `gradwalk data list`
+    """
+    if as_json:
+        print(json.dumps({"folder": str(data.where()), "sets": {source.name: _record(source) for source in DATASETS}}))
+        return
     rows = [("name", "contents", "train", "test", "size", "stored in")]
     print(f"data folder: {data.where()}")
     print_table([*rows, *(_row(source) for source in DATASETS)])
 
 
-def where() -> None:
-    """Print the data folder: GRADWALK_DATA if it is set, else the platform's cache folder."""
-    print(data.where())
+def where(as_json: Json = False) -> None:
+    """Print the data folder: GRADWALK_DATA if it is set, else the platform's cache folder.
+
+    Examples:
+
+    `gradwalk data where`
+    """
+    print(json.dumps({"folder": str(data.where())}) if as_json else data.where())
+
+
+def _record(source: DataSource) -> dict[str, str | int | None]:
+    """Return the JSON object of a data set; what is unknown is null."""
+    held = _holding(source)
+    place = held.provider or (None if held.place is None else str(held.place))
+    return {"train": held.train, "test": held.test, "bytes": held.size, "place": place}
 
 
 def _holding(source: DataSource) -> Holding:

@@ -9,17 +9,21 @@ import typer
 import gradwalk
 from gradwalk import activations
 from gradwalk.checks import Formula, Weights
-from gradwalk.cli.show import Line, print_table, show, warn
+from gradwalk.cli.completion import activation_names, names_of
+from gradwalk.cli.show import JSON, Line, print_table, show, warn
 from gradwalk.gains import GainDescription
 
 ACTIVATION = "Name of an activation, as listed by `gradwalk activations`."
 WIDTH = "Units per layer, or all widths, comma-separated, input first: 784,300,100."
 WEIGHTS = "Distribution of the weights."
-JSON = "Print one JSON object and nothing else."
+
+Activation = Annotated[
+    str, typer.Argument(metavar="ACTIVATION", help=ACTIVATION, autocompletion=names_of(activation_names))
+]
 
 
 def gain(
-    activation: Annotated[str, typer.Argument(metavar="ACTIVATION", help=ACTIVATION)],
+    activation: Activation,
     width: Annotated[str, typer.Option(help=WIDTH)],
     depth: Annotated[
         int | None,
@@ -50,18 +54,26 @@ def gain(
         show(_lines(described), title)
 
 
-def list_activations() -> None:
+def list_activations(as_json: Annotated[bool, typer.Option("--json", help=JSON)] = False) -> None:
     """List the activations with their kind and their slope at 0.
 
     - neutral: one gain serves every depth.
     - steady: the gain depends on depth.
     - unsteady: no gain serves a deep network.
+
+    Examples:
+
+    `gradwalk activations`
+
+    `gradwalk activations --json`
     """
-    rows = [("activation", "kind", "f'(0)")]
-    for name in activations.names():
-        f = activations.activation(name)
-        rows.append((f.name, gradwalk.kind(f), f"{float(np.asarray(f.derivative(np.zeros(1)))[0]):.4g}"))
-    print_table(rows)
+    known = [activations.activation(name) for name in activations.names()]
+    slopes = {f.name: float(np.asarray(f.derivative(np.zeros(1)))[0]) for f in known}
+    if as_json:
+        print(json.dumps({f.name: {"kind": gradwalk.kind(f), "slope": slopes[f.name]} for f in known}))
+        return
+    rows = [(f.name, gradwalk.kind(f), f"{slopes[f.name]:.4g}") for f in known]
+    print_table([("activation", "kind", "f'(0)"), *rows])
 
 
 def widths_of(text: str) -> int | tuple[int, ...]:

@@ -1,5 +1,6 @@
 """`gradwalk sweep SPEC`, and `gradwalk sweep status`, `export` and `plot`."""
 
+import difflib
 import json
 import shlex
 from dataclasses import asdict, dataclass
@@ -7,10 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from gradwalk.cli.command import Command, Group
 from gradwalk.cli.paths import path_argument, path_option
-from gradwalk.cli.show import check_directory, fail_interrupted, plain_warnings, print_table, show
+from gradwalk.cli.show import (
+    JSON,
+    check_directory,
+    fail_interrupted,
+    plain_warnings,
+    print_table,
+    print_written,
+    show,
+)
 from gradwalk.cli.sweep_show import (
     interruption,
     plan_lines,
@@ -34,7 +43,7 @@ THREADS = "Number of cores (default: all)."
 SAVE_EVERY = "Seconds between checkpoints."
 
 Folder = Annotated[Path, path_argument("Folder of the sweep.", "FOLDER")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Json = Annotated[bool, typer.Option("--json", help=JSON)]
 
 
 @dataclass(frozen=True)
@@ -57,12 +66,15 @@ class Options:
         ]
 
 
-class _Group(TyperGroup):
+class _Group(Group):
     """Runs a spec if the first word is no command: `gradwalk sweep my.toml` is `gradwalk sweep run my.toml`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Insert `run` before anything that is no command."""
+        """Insert `run` before anything that is no command and not a misspelt one."""
         if args and args[0] not in self.commands and args[0] != "--help":
+            close = difflib.get_close_matches(args[0], self.commands, n=1)
+            if close and not Path(args[0]).exists():
+                raise ValueError(f"there is no command or file {args[0]!r}; did you mean {close[0]!r}?")
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
@@ -77,7 +89,7 @@ def sweep_commands() -> typer.Typer:
         rich_markup_mode="markdown",
     )
     for name, command in (("run", run), ("status", show_status), ("export", export), ("plot", draw)):
-        build.command(name)(command)
+        build.command(name, cls=Command)(command)
     return build
 
 
@@ -164,6 +176,7 @@ def export(
     folder: Folder,
     to: Annotated[Path, path_option("File to write, .csv or .parquet.")],
     epochs: Annotated[bool, typer.Option("--epochs", help="One row per run and epoch (default: per run).")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write the results as a table for other programs: settings and measurements, one row per run or epoch.
 
@@ -179,7 +192,7 @@ def export(
     check_suffix(to)
     with plain_warnings(), Store(folder) as store:
         rows = write_table(store.stream(), to, by_epoch=epochs)
-    print(f"written: {to}, {rows:,} rows")
+    print_written(to, as_json=as_json, rows=rows)
 
 
 def draw(
@@ -188,6 +201,7 @@ def draw(
     x: Annotated[str | None, typer.Option(help="Setting along the x-axis (default: one that varies).")] = None,
     colour: Annotated[str | None, typer.Option(help="Setting shown by colour (default: another that varies).")] = None,
     split: Annotated[str, typer.Option(help="train or test.")] = "train",
+    as_json: Json = False,
 ) -> None:
     """Plot the error of all runs against one of their settings.
 
@@ -205,7 +219,7 @@ def draw(
         figure = plot(store.results(), x, colour, split)
     check_directory(out.parent)
     figures.save(figure, [out])
-    print(f"written: {out}")
+    print_written(out, as_json=as_json)
 
 
 def _show_plan(spec: "Spec", folder: Path, device: str, threads: int | None, as_json: bool) -> None:

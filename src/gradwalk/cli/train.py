@@ -1,16 +1,19 @@
 """`gradwalk train`: a sweep of one table whose settings are given as options."""
 
+import json
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gradwalk.cli.completion import activation_names, data_names, names_of
 from gradwalk.cli.gain import ACTIVATION
 from gradwalk.cli.paths import path_option
-from gradwalk.cli.show import print_table
-from gradwalk.cli.sweep import DEVICE, SAVE_EVERY, THREADS, Options, run_shown
-from gradwalk.cli.sweep_show import plan_table
+from gradwalk.cli.show import print_table, print_written
+from gradwalk.cli.sweep import DEVICE, SAVE_EVERY, THREADS, Json, Options, run_shown
+from gradwalk.cli.sweep_show import plan_table, result_object
 from gradwalk.cli.train_show import result_table
 
 if TYPE_CHECKING:
@@ -20,20 +23,20 @@ _OPTIMIZER = "sgd, momentum, nesterov, adam or adamw; parameters in parentheses,
 _WEIGHTS = "gaussian or orthogonal, scaled by the gain; torch, xavier, kaiming, plain-orthogonal or lsuv."
 
 
-def _setting(text: str, default: str, metavar: str) -> Any:
-    """Return a Typer option for a setting of `Run`: its help, its default there, and what its values are."""
-    return typer.Option(help=text, show_default=default, metavar=metavar)
+def _setting(text: str, default: str, metavar: str, names: Callable[[], Iterable[str]] = tuple) -> Any:
+    """Return a Typer option for a setting of `Run`: its help, its default there, what its values are, and names."""
+    return typer.Option(help=text, show_default=default, metavar=metavar, autocompletion=names_of(names))
 
 
 def train(
     context: typer.Context,
-    data: Annotated[str | None, _setting("Data set, see gradwalk data list.", "mnist", "NAME")] = None,
+    data: Annotated[str | None, _setting("Data set, see gradwalk data list.", "mnist", "NAME", data_names)] = None,
     examples: Annotated[str | None, _setting("Number of training examples, from the first.", "all", "INT")] = None,
     scaling: Annotated[
         str | None, _setting("How inputs are standardised: dimension, global or none.", "dimension", "NAME")
     ] = None,
     task: Annotated[str | None, _setting("classify, or reconstruct (an auto-encoder).", "classify", "NAME")] = None,
-    activation: Annotated[str | None, _setting(ACTIVATION, "tanh", "NAME")] = None,
+    activation: Annotated[str | None, _setting(ACTIVATION, "tanh", "NAME", activation_names)] = None,
     weights: Annotated[str | None, _setting(f"Initial weights: {_WEIGHTS}", "gaussian", "NAME")] = None,
     depth: Annotated[str | None, _setting("Number of layers of weights.", "64", "INT")] = None,
     params: Annotated[
@@ -65,6 +68,7 @@ def train(
     device: Annotated[str, typer.Option(help=DEVICE)] = Options.device,
     save_every: Annotated[float, typer.Option(help=SAVE_EVERY)] = Options.save_every,
     out: Annotated[Path, path_option("Folder for results, networks and checkpoints.")] = Path("gradwalk-training"),
+    as_json: Json = False,
 ) -> None:
     """Train a very deep network, or several.
 
@@ -85,13 +89,19 @@ def train(
 
     spec, datasets = _spec(context.params), Datasets()
     planned = plan(spec, out, device=device, threads=threads, measure=False, datasets=datasets)
-    if planned.rows:
+    if planned.rows and not as_json:
         print_table(plan_table(planned))
         print()
     options = Options(device=device, threads=threads, save_every=save_every, save_networks=True)
     summary = run_shown(spec, out, options, out.name, _command(context.params, options), datasets)
-    print_table(result_table(summary.results))
-    _write(summary, out)
+    written = _write(summary, out)
+    if as_json:
+        kept = {"seconds": summary.seconds, "kept": summary.kept, "written": [str(path) for path in written]}
+        print(json.dumps(result_object(summary.counts, summary.best, **kept)))
+    else:
+        print_table(result_table(summary.results))
+        if written:
+            print_written(*written)
     if summary.counts["failed"]:
         raise typer.Exit(1)
 
@@ -145,15 +155,15 @@ def _command(given: dict[str, Any], options: Options) -> list[str]:
     return [*words, *shown, "--out", str(given["out"])]
 
 
-def _write(summary: "SweepSummary", out: Path) -> None:
-    """Write metrics.csv and curve.png, unless no run has finished an epoch."""
+def _write(summary: "SweepSummary", out: Path) -> list[Path]:
+    """Write metrics.csv and curve.png, unless no run has finished an epoch, and return what is there."""
     from gradwalk.figures import save
     from gradwalk.figures.curves import draw_curves
     from gradwalk.sweep.export import write_table
     from gradwalk.sweep.folder import NETWORKS
 
     if not any(result.epochs for result in summary.results):
-        return
+        return []
     write_table(summary.results, out / "metrics.csv", by_epoch=True)
     save(draw_curves(summary.results), [out / "curve.png"])
-    print(f"written: {out / 'metrics.csv'}, {out / 'curve.png'}, {out / NETWORKS}")
+    return [out / "metrics.csv", out / "curve.png", out / NETWORKS]

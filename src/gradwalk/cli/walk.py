@@ -10,16 +10,16 @@ import typer
 import gradwalk
 from gradwalk import checks
 from gradwalk.checks import Weights
-from gradwalk.cli.gain import ACTIVATION, JSON, WEIGHTS, WIDTH, widths_of
+from gradwalk.cli.gain import WEIGHTS, WIDTH, Activation, widths_of
 from gradwalk.cli.paths import path_option
-from gradwalk.cli.show import plain_warnings, print_table, show
+from gradwalk.cli.show import JSON, plain_warnings, print_table, show
 from gradwalk.simulation import Method, Walks
 
 _CELLS = 4_000_000  # log-norms to keep; larger simulations keep a part of the layers
 
 
 def walk(
-    activation: Annotated[str, typer.Argument(metavar="ACTIVATION", help=ACTIVATION)],
+    activation: Activation,
     width: Annotated[str, typer.Option(help=WIDTH)],
     depth: Annotated[int | None, typer.Option(help="Number of weight layers; required with one width.")] = None,
     gain: Annotated[float | None, typer.Option(help="Gain of all layers (default: the unbiased gain).")] = None,
