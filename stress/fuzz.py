@@ -1,11 +1,12 @@
 """Call the public functions and the command line with random arguments: each answer is right, or one sentence.
 
-    python stress/fuzz.py [--calls 100000] [--seed 0] [--only CALL]
+    python stress/fuzz.py [--calls 100000] [--first 0] [--seed 0]
 
 A finding is an answer that is wrong, an exception of another class than ValueError, TypeError, OSError or
 ModuleNotFoundError, a message of more than one line or without the name of what raised it, a call of more than 20
-seconds of processor time, or one that takes more than 1 GB. Each call depends on the seed and its number alone, and
-`--only` repeats one of them. The exit code is 1 if there is a finding.
+seconds of processor time, or one that takes more than 1 GB. Each call depends on the seed and its number alone, so that
+`--first NUMBER --calls 1` repeats one of them, and parts of a run can be made in several processes. The exit code is 1
+if there is a finding.
 """
 
 import argparse
@@ -114,9 +115,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", type=int, help="the number of one call to repeat")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first call")
     given = parser.parse_args()
-    numbers = range(given.calls) if given.only is None else [given.only]
+    numbers = range(given.first, given.first + given.calls)
     outcomes = fuzz(numbers, given.seed)
     print(", ".join(f"{name}: {count}" for name, count in outcomes.most_common()))
     print(f"{len(numbers):,} calls, {outcomes['finding']:,} findings, seed {given.seed}")

@@ -14,6 +14,7 @@ from helpers.toy_speech import sample_files
 from scipy.special import digamma, gammaln, polygamma
 
 import gradwalk as gw
+from gradwalk import nets
 
 HUGE = 10**400
 
@@ -50,6 +51,28 @@ HUGE = 10**400
 def test_numbers_and_names_that_no_function_can_take_are_refused_in_one_sentence(call, message):
     with pytest.raises((ValueError, TypeError), match=f"^{message}"):
         call()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: nets.stack_bytes("relu", ("relu",), 1, 1), "stack_bytes: widths must be a whole number"),
+        (lambda: nets.stack_bytes(3, ("relu",), 1, 1), "stack_bytes: widths must be a sequence of whole numbers"),
+        (lambda: nets.stack_bytes((3, 2), None, 1, 1), "stack_bytes: activations must list a name for each of the 1"),
+        (lambda: nets.stack_bytes((3, 2), ("relu",), 1, "x"), "stack_bytes: batch must be a whole number"),
+    ],
+)
+def test_arguments_of_other_types_are_refused_in_one_sentence(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
+
+
+def test_a_loss_that_is_no_function_is_refused():
+    torch = pytest.importorskip("torch")
+    from gradwalk.torch import probe
+
+    with pytest.raises(TypeError, match=r"probe: loss_fn must be a function of the model's output, got loss_fn='mse'"):
+        probe(torch.nn.Linear(2, 2), torch.ones(1, 2), "mse")
 
 
 def test_an_array_without_axes_is_a_number():

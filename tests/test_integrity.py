@@ -17,7 +17,7 @@ pytest.importorskip("pydantic")
 import numpy as np
 import torch
 
-from gradwalk import activations, cli
+from gradwalk import activations, cli, nets
 from gradwalk.data import corpus, load
 from gradwalk.sweep import Entry, Spec, Store, UnreadableWarning, run_sweep, status
 from gradwalk.sweep.folder import CHECKPOINTS, LOCK, STORE
@@ -306,3 +306,19 @@ def test_a_tar_archive_that_ends_early_is_told(tmp_path):
     path.write_bytes(content[: middle + 3] + b"?" + content[middle + 4 :])
     with pytest.raises(ValueError, match=r"is corrupt or not an archive \(damaged header at byte"):
         list(corpus.files(path))
+
+
+# Networks
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.2, 0.5, 0.9, 0.999])
+def test_a_flipped_bit_of_a_saved_network_is_told(tmp_path, share):
+    path = tmp_path / "network.safetensors"
+    model = nets.sequential(
+        [torch.randn(5, 4), torch.randn(4, 2)], [torch.randn(4), torch.randn(2)], ["tanh", "linear"]
+    )
+    nets.save_network(model, ["tanh", "linear"], path)
+    assert torch.equal(nets.load_network(path)[0].weight, model[0].weight)
+    flip(path, int(share * path.stat().st_size))
+    with pytest.raises(ValueError, match=r"load_network: .*network\.safetensors is (damaged|not a network)"):
+        nets.load_network(path)

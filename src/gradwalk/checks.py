@@ -101,7 +101,7 @@ def widths(where: str, width: int | Sequence[int], depth: int | None) -> tuple[i
         if depth is None:
             raise ValueError(f"{where}: depth is missing; pass depth= or the depth + 1 widths of the layers")
         return (whole(where, "width", width),) * (whole(where, "depth", depth, most=DEEPEST) + 1)
-    layers = tuple(whole(where, "width", n) for n in _limited(where, "width", width))
+    layers = all_whole(where, "width", width)
     if len(layers) < 2:
         raise ValueError(f"{where}: width must list at least 2 layers, input first, got width={list(layers)}")
     if depth is not None and whole(where, "depth", depth, most=DEEPEST) != len(layers) - 1:
@@ -109,6 +109,13 @@ def widths(where: str, width: int | Sequence[int], depth: int | None) -> tuple[i
     if len(set(layers)) > MOST_WIDTHS:
         raise ValueError(f"{where}: width must list at most {MOST_WIDTHS:,} different widths, got {len(set(layers)):,}")
     return layers
+
+
+def all_whole(where: str, name: str, values: Sequence[int]) -> tuple[int, ...]:
+    """Return the values as ints, or raise if one is not a whole number from 1 to `WIDEST`, or there are too many."""
+    if not is_several(values):
+        raise TypeError(f"{where}: {name} must be a sequence of whole numbers, got {name}={shown(values)}")
+    return tuple(whole(where, name, value) for value in _limited(where, name, values))
 
 
 def is_several(values: object) -> TypeGuard[Sequence[Any]]:

@@ -26,13 +26,18 @@ from gradwalk.nets import (
     autoencoder_widths,
     check_device,
     classifier_widths,
+    load_network,
     parameter_count,
     parse_optimizer,
+    save_network,
+    sequential,
     stack_bytes,
 )
 from gradwalk.sweep import Spec, Store, plan, run_sweep, status
-from gradwalk.torch import find_layers, init_, probe, random_walk_
-from gradwalk.train import checked_run, depth_rates
+from gradwalk.sweep.export import write_table
+from gradwalk.torch import Leak, find_layers, init_, probe, random_walk_
+from gradwalk.torch import plan as model_plan
+from gradwalk.train import Epoch, State, checked_run, checkpoint, depth_rates
 
 Arguments = dict[str, Any]
 FOLDER = Path(tempfile.mkdtemp(prefix="gradwalk-fuzz-"))
@@ -202,6 +207,23 @@ def store_content() -> bytes:
 
 
 @cache
+def network_content() -> bytes:
+    """Return the file of a small network."""
+    path, names = FOLDER / "network.safetensors", ["tanh", "linear"]
+    save_network(sequential([torch.ones(3, 2), torch.ones(2, 1)], [torch.ones(2), torch.ones(1)], names), names, path)
+    return path.read_bytes()
+
+
+@cache
+def checkpoint_content() -> bytes:
+    """Return the checkpoint of a small run."""
+    path = FOLDER / "checkpoint.safetensors"
+    state = State([torch.ones(3, 2)], [torch.ones(2)], history=[Epoch(1, 0.5, 3, 0.6, 4, 0, 0.1)], epochs=1)
+    checkpoint.save_state(path, "run", state)
+    return path.read_bytes()
+
+
+@cache
 def recording() -> bytes:
     """Return a recording in the SPHERE format."""
     lines = ["sample_count -i 500", "sample_rate -i 16000", "channel_count -i 1", "sample_n_bytes -i 2"]
@@ -223,6 +245,23 @@ def read_store(content: bytes) -> int:
     (folder / "sweep.sqlite").write_bytes(content)
     with Store(folder) as store:
         return len(store.contents().results) + len(status(folder).unreadable)
+
+
+def read_network(content: bytes) -> None:
+    """Read a network from a file of this content, which must be that of the one saved."""
+    path = FOLDER / "damaged.safetensors"
+    path.write_bytes(content)
+    model = load_network(path)
+    assert all(bool((parameter == 1).all()) for parameter in model.parameters())
+
+
+def read_checkpoint(content: bytes) -> None:
+    """Read a checkpoint from a file of this content, which must be the one saved."""
+    path = FOLDER / "damaged.safetensors"
+    path.write_bytes(content)
+    state = checkpoint.load_state(path, "run")
+    assert state.history == [Epoch(1, 0.5, 3, 0.6, 4, 0, 0.1)]
+    assert bool((state.weights[0] == 1).all())
 
 
 def read_spec(content: bytes) -> Spec:
@@ -254,6 +293,12 @@ TARGETS = (
         "scaled",
         lambda name, scale: gw.activation(name).scaled(scale),
         {"name": v.neutral, "scale": v.power(-12, 12)},
+        renamed,
+    ),
+    Target(
+        "leaking",
+        lambda name, leak: gw.activation(name).leaking(leak),
+        {"name": v.activation, "leak": v.one_of(0.0, 0.5, 0.97, 1e-300, 1.0)},
         renamed,
     ),
     Target(
@@ -328,6 +373,25 @@ TARGETS = (
         20,
     ),
     Target(
+        "simulate pairs",
+        lambda activation, width, depth, weights, pair: gw.simulate(
+            activation, width, depth, gain=1.2, walks=3, rng=0, weights=weights, pair=pair
+        ),
+        {
+            "activation": v.activation,
+            "width": v.width,
+            "depth": v.depth,
+            "weights": v.weights,
+            "pair": v.one_of("gradients", "inputs", None),
+        },
+    ),
+    Target(
+        "dropout of a chain",
+        lambda activation, width, dropout: gw.gain(activation, width, dropout=dropout),
+        {"activation": v.neutral, "width": v.width, "dropout": v.one_of(0.0, 0.3, 0.999, 1.0)},
+        lambda arguments, answer: finite(arguments, answer),
+    ),
+    Target(
         "simulate blocks",
         lambda block, width, depth: gw.simulate(block, width, depth, walks=3, rng=0),
         {"block": block, "width": v.width, "depth": v.depth},
@@ -372,11 +436,15 @@ TARGETS = (
         20,
     ),
     Target("init_", init_, {"model": model}, weight=3, typed=True),
+    Target("plan of a model", model_plan, {"model": model}, weight=3, typed=True),
+    Target(
+        "Leak", Leak, {"activation": v.one_of(torch.nn.GELU(), torch.nn.Tanh(), torch.nn.Linear(2, 2)), "leak": v.gain}
+    ),
     Target("find_layers", find_layers, {"model": model}, weight=5, typed=True),
     Target(
         "probe",
         probed,
-        {"net": model, "inputs": v.one_of(None), "loss_fn": v.one_of(lambda output: output.sum())},
+        {"net": model, "inputs": v.one_of(None), "loss_fn": v.one_of(torch.sum, torch.sum, print, "mse", 3, None)},
         weight=2,
         typed=True,
     ),
@@ -407,7 +475,15 @@ TARGETS = (
             "networks": v.width,
             "batch": v.width,
         },
-        weight=2,
+        weight=5,
+    ),
+    Target("a network", read_network, {"content": v.spoiled(network_content)}, typed=True),
+    Target("a checkpoint", read_checkpoint, {"content": v.spoiled(checkpoint_content)}, typed=True),
+    Target(
+        "write_table",
+        write_table,
+        {"results": v.one_of([]), "path": v.one_of(FOLDER / "t.csv", FOLDER / "t.xls"), "by_epoch": v.one_of(True)},
+        weight=1,
         typed=True,
     ),
     Target("checked_run", lambda settings: checked_run("fuzz", **settings), {"settings": table}, weight=20, typed=True),

@@ -56,6 +56,9 @@ NAMES = (
         "relu*1e-9",
         "tanh*2*3",
         "LeakyReLU(negative_slope=0.1)",
+        "gelu@0.8",
+        "tanh@0.5*2",
+        "relu@1e-9",
     ),
 )
 NEUTRAL = ("linear", "relu", "leaky_relu(0.2)", "leaky_relu(-0.5)", "leaky_relu(1e-300)", "relu*3")

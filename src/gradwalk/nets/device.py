@@ -13,7 +13,7 @@ def check_device(device: str, where: str = "train") -> str:
     Traceback (most recent call last):
     ValueError: train: device must be one that torch can use here, such as 'cpu', got device='gpu' (Expected one of ...
     """
-    if device == "cpu":
+    if isinstance(device, str) and device == "cpu":
         return device
     import torch
 

@@ -14,6 +14,7 @@ from torch import nn
 
 from gradwalk import files
 from gradwalk.activations import activation
+from gradwalk.nets.digests import content_digest
 from gradwalk.torch import module_for
 
 
@@ -46,19 +47,31 @@ def save_network(model: nn.Sequential, activations: Sequence[str], path: Path) -
     widths = [linears[0].in_features, *(linear.out_features for linear in linears)]
     header = {"network": json.dumps({"widths": widths, "activations": list(activations)})}
     state = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    files.write_atomic(path, save(state, header))
+    files.write_atomic(path, save(state, header | {"digest": content_digest(header, state)}))
 
 
 def load_network(path: Path | str) -> nn.Sequential:
-    """Return the network in a file that `save_network` wrote."""
+    """Return the network in a file that `save_network` wrote, after comparing its content with its digest."""
+    header, tensors = _read(path)
+    digest = header.pop("digest", None)
+    if digest is None or "network" not in header:
+        raise ValueError(f"load_network: {path} is not a network that gradwalk saved")
+    if digest != content_digest(header, tensors):
+        raise ValueError(f"load_network: {path} is damaged (its digest does not match its content); restore a copy")
+    network = json.loads(header["network"])
+    model = _skeleton(network["widths"], network["activations"])
+    model.load_state_dict(tensors)
+    return model
+
+
+def _read(path: Path | str) -> tuple[dict[str, str], dict[str, torch.Tensor]]:
+    """Return the header and the tensors of a file."""
     try:
         with safe_open(path, framework="pt") as file:
-            network = json.loads((file.metadata() or {})["network"])
-            model = _skeleton(network["widths"], network["activations"])
-            model.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
-    except (SafetensorError, KeyError, RuntimeError) as error:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return dict(file.metadata() or {}), tensors
+    except (SafetensorError, RuntimeError, ValueError) as error:
         raise ValueError(f"load_network: {path} is not a network that gradwalk saved ({error})") from None
-    return model
 
 
 def _skeleton(widths: Sequence[int], activations: Sequence[str]) -> nn.Sequential:

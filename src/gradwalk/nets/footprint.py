@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+from gradwalk import checks
 from gradwalk.activations import Activation, activation
 from gradwalk.nets.optimizers import parse_optimizer
 from gradwalk.nets.widths import parameter_count
@@ -39,6 +40,14 @@ def stack_bytes(
     >>> stack_bytes((784, 88, 10), ("tanh", "linear"), networks=8, batch=100)
     9223680
     """
+    widths = checks.all_whole("stack_bytes", "widths", widths)
+    networks = checks.whole("stack_bytes", "networks", networks)
+    batch = checks.whole("stack_bytes", "batch", batch)
+    if not isinstance(activations, Sequence) or len(activations) != len(widths) - 1 or not activations:
+        raise ValueError(
+            f"stack_bytes: activations must list a name for each of the {len(widths) - 1} layers, got "
+            f"activations={checks.shown(activations)}"
+        )
     kept = sum(
         width * (2 if reads_input(activation(name)) else 1) for width, name in zip(widths[1:], activations, strict=True)
     )

@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gradwalk.activations import Array
+from gradwalk.checks import shown
 from gradwalk.torch.backward import Gradients, doubled, example_norms, walk_back
 from gradwalk.torch.follow import arguments, check_materialised, follow_chain, unwrapped
 from gradwalk.torch.graph import Op
@@ -130,6 +131,8 @@ def measure(model: nn.Module, inputs: Inputs, loss_fn: Loss, where: str, trace: 
     """
     model = unwrapped(model, where)
     check_materialised(model, where)
+    if not callable(loss_fn):
+        raise TypeError(f"{where}: loss_fn must be a function of the model's output, got loss_fn={shown(loss_fn)}")
     with ExitStack() as stack:
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())

@@ -5,7 +5,6 @@ data and the epoch, the learning rates from the epoch, the step number from epoc
 is in the file. The file is written atomically, and carries a digest of its content.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -17,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from gradwalk.files import atomic
+from gradwalk.nets.digests import content_digest
 from gradwalk.train.state import Epoch, State
 
 FORMAT = "3"
@@ -48,7 +48,7 @@ def save_state(path: Path, identity: str, state: State) -> None:
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in _named(state)}
     try:
         with atomic(path) as partial:
-            save_file(tensors, partial, metadata=header | {"digest": _digest(header, tensors)})
+            save_file(tensors, partial, metadata=header | {"digest": content_digest(header, tensors)})
     except (OSError, SafetensorError) as error:
         raise OSError(f"checkpoint: {path} cannot be written ({error}); the previous one is kept") from None
 
@@ -62,7 +62,7 @@ def load_state(path: Path, identity: str, widths: Sequence[int] | None = None, d
     version, run = header.get("format"), header.get("run")
     if version != FORMAT:
         raise CheckpointError(f"checkpoint: {path} has format {version}, but this gradwalk reads format {FORMAT}")
-    if header.pop("digest", None) != _digest(header, tensors):
+    if header.pop("digest", None) != content_digest(header, tensors):
         raise CheckpointError(f"checkpoint: {path} is damaged (its digest does not match its content)")
     if run != identity:
         raise CheckpointError(f"checkpoint: {path} belongs to another run ({run})")
@@ -89,14 +89,6 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, torch.Tensor]]:
             return dict(file.metadata() or {}), tensors
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"checkpoint: {path} is damaged ({error})") from None
-
-
-def _digest(header: Mapping[str, str], tensors: Tensors) -> str:
-    state = hashlib.sha256(json.dumps(dict(header), sort_keys=True).encode())
-    for name, tensor in sorted(tensors.items()):
-        state.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        state.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return state.hexdigest()
 
 
 def _named(state: State) -> Iterator[tuple[str, torch.Tensor]]:
