@@ -13,7 +13,7 @@ from gradwalk.sweep.writer import Writer
 SOURCE = Path(__file__).parents[1] / "src" / "gradwalk"
 
 # Small modules without a subject of their own, which every part may import.
-FOUNDATION = {"checks", "files", "interrupts", "lazy", "progress", "registry", "versions", "words"}
+FOUNDATION = {"checks", "display", "files", "interrupts", "lazy", "progress", "registry", "versions", "words"}
 
 # What else each part may import of gradwalk. theory and simulation never import each other, so that a test that
 # compares them is evidence.

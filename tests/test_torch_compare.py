@@ -82,7 +82,7 @@ def test_it_prints_and_has_columns(comparison):
 
 def test_the_plot_has_a_line_for_each(comparison):
     pytest.importorskip("matplotlib")
-    panel = comparison.plot().axes[0]
+    panel = comparison.plot()
     assert [text.get_text().partition(":")[0] for text in panel.get_legend().get_texts()] == SCHEMES
     assert panel.get_yscale() == "log"
 

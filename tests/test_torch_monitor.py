@@ -176,7 +176,7 @@ def test_the_heat_map_has_a_cell_for_each_record_and_layer():
     model = net()
     with Monitor(model, every=2) as monitor:
         train(model, monitor, 6)
-    mesh = monitor.plot().axes[0].collections[0]
+    mesh = monitor.plot().collections[0]
     values = np.asarray(mesh.get_array()).reshape(4, 3)
     assert values[:, 1] == pytest.approx(monitor.records[1].log_norm / math.log(10))
     assert mesh.norm.vmin == -mesh.norm.vmax

@@ -354,13 +354,13 @@ def test_the_columns_are_lists_of_one_length():
 def test_the_plot_has_a_log_axis_and_goes_from_the_output_back():
     figure_class = pytest.importorskip("matplotlib.figure").Figure
     walk = probe(chain(nn.ReLU, 1.4, 6), *batch(8))
-    panel = walk.plot().axes[0]
+    panel = walk.plot()
     assert panel.get_yscale() == "log"
     assert panel.get_xlim() == (6, 1)
     measured = next(line for line in panel.lines if line.get_label() == "measured")
     assert np.asarray(measured.get_ydata()) == pytest.approx(np.exp(walk.log_norm[::-1]))
     mine = figure_class().subplots()
-    assert walk.plot(mine) is mine.figure
+    assert walk.plot(mine) is mine
 
 
 def test_what_cannot_be_predicted_is_reported():

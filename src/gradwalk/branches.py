@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import scipy
 
@@ -15,15 +16,19 @@ from gradwalk import activations, checks
 from gradwalk.activations import Activation
 from gradwalk.blocks import Residual, dense, residual
 from gradwalk.checks import Weights
+from gradwalk.display import Shown, plot_expected_walk
 from gradwalk.simulation import Walks, simulate
 from gradwalk.theory import step
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _UNITS = 4e6  # units sampled per trial scale, if the number of walks is left open
 _LOWEST, _HIGHEST = 1e-6, 1e3
 
 
 @dataclass(frozen=True)
-class BranchScale:
+class BranchScale(Shown):
     """The scale of the branches at which the mean final log-norm is `drift`.
 
     Attributes:
@@ -39,6 +44,10 @@ class BranchScale:
     drift: float
     spread: float
     walks: int
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the walks that are expected with branches of this scale, and return the axes."""
+        return plot_expected_walk(ax, self.drift, self.spread, f"branches of scale {self.value:.5g}")
 
 
 def branch_scale(

@@ -1,11 +1,17 @@
 """What an initialization would do to a network, layer by layer: the same record for PyTorch, Keras and Flax."""
 
 import html
+import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gradwalk.display import INK, RED, Shown, axes_of, html_row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _WIDTH = 100
 _HEAD = ("layer", "shape", "role", "reads", "std now", "std", "gain", "drift", "")
@@ -67,7 +73,7 @@ class LeftAlone(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Shown):
     """What an initialization does to a network. Prints as a table, in a notebook as a table of HTML.
 
     Attributes:
@@ -97,6 +103,16 @@ class Plan:
         plain = [row._replace(role=str(row.role), notes="; ".join(row.notes)) for row in self.rows]  # type: ignore[arg-type]
         return {field: [getattr(row, field) for row in plain] for field in PlanRow._fields}
 
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the standard deviation of the weights of each layer, now and by its law, and return the axes."""
+        panel, places = axes_of(ax), list(range(1, len(self.rows) + 1))
+        proposed = [math.nan if row.proposed is None or row.reason else row.proposed for row in self.rows]
+        panel.plot(places, [row.std for row in self.rows], "o", color=INK, fillstyle="none", label="now")
+        panel.plot(places, proposed, "x", color=RED, label="drawn")
+        panel.set(yscale="log", xlabel="weight layer", ylabel="standard deviation of the weights")
+        panel.legend(frameon=False)
+        return panel
+
     def __repr__(self) -> str:
         return f"<Plan: {len(self.drawn)} of {len(self.rows)} weight layers drawn>"
 
@@ -112,7 +128,7 @@ class Plan:
 
     def _repr_html_(self) -> str:
         (head, *body), footnotes = _cells(self.rows)
-        lines = [_html_row("th", head), *(_html_row("td", line) for line in body)]
+        lines = [html_row("th", head), *(html_row("td", line) for line in body)]
         below = [*footnotes, *_legend([head, *body]), *_grouped(self.left_alone), *self.remarks]
         return f"<table>{''.join(lines)}</table>" + "".join(f"<p>{html.escape(line)}</p>" for line in below)
 
@@ -159,7 +175,3 @@ def _grouped(modules: Iterable[LeftAlone]) -> list[str]:
 
 def _wrapped(lines: Iterable[str]) -> list[str]:
     return [part for line in lines for part in textwrap.wrap(line, _WIDTH, subsequent_indent="  ")]
-
-
-def _html_row(tag: str, cells: Iterable[str]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"

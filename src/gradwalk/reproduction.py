@@ -17,16 +17,19 @@ from typing import TYPE_CHECKING
 from gradwalk import checks
 from gradwalk import figures as known
 from gradwalk.data import Datasets, fetch
+from gradwalk.display import BLUE, Shown, axes_of
 from gradwalk.figures import Figure, SimulatedFigure, Table, TrainedFigure, provenance
 from gradwalk.figures import table as table_files
 from gradwalk.figures.outcomes import Line
 from gradwalk.figures.stand_ins import with_available_data
 from gradwalk.files import atomic
 from gradwalk.progress import progress
-from gradwalk.report import Finding, findings, write_page
+from gradwalk.report import VERDICTS, Finding, findings, write_page
 from gradwalk.report.tables import read_tables
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from gradwalk.sweep import Spec, SweepProgress, SweepSummary
 
 
@@ -40,8 +43,8 @@ class ReproducedFigure:
     summary: list[Line]
 
 
-@dataclass(frozen=True)
-class Reproduction:
+@dataclass(frozen=True, repr=False)
+class Reproduction(Shown):
     """The result of `reproduce`.
 
     Attributes:
@@ -57,6 +60,22 @@ class Reproduction:
     left_out: dict[str, str]
     findings: dict[str, Finding]
     page: Path | None
+
+    def __repr__(self) -> str:
+        return f"Reproduction({', '.join(self.figures) or 'no figures'} in {self.out})"
+
+    def columns(self) -> dict[str, list[str]]:
+        """Return the claims with their verdicts and what came out, as named columns."""
+        found = self.findings.values()
+        verdicts, came_out = [each.verdict for each in found], [each.came_out for each in found]
+        return {"claim": list(self.findings), "verdict": list(verdicts), "came_out": came_out}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw how many claims have which verdict, and return the axes."""
+        panel, verdicts = axes_of(ax), self.columns()["verdict"]
+        panel.barh(VERDICTS[::-1], [verdicts.count(verdict) for verdict in VERDICTS[::-1]], color=BLUE)
+        panel.set(xlabel="claims")
+        return panel
 
 
 class Watcher:

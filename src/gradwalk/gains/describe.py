@@ -4,18 +4,23 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation
 from gradwalk.blocks import Block, Dense, dense
 from gradwalk.checks import Formula, Weights
+from gradwalk.display import Shown, plot_expected_walk
 from gradwalk.gains.reach import SERVICEABLE, UnsteadyWarning, unsteady_message
 from gradwalk.gains.solve import GainEstimate, neutral_gain, solve_gain
 from gradwalk.theory import Kind, Step, kind, step
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-@dataclass(frozen=True)
-class GainDescription:
+
+@dataclass(frozen=True, repr=False)
+class GainDescription(Shown):
     """An unbiased gain and related quantities; what is unknown or undefined is None.
 
     Attributes:
@@ -45,6 +50,20 @@ class GainDescription:
     estimate: GainEstimate | None = None
     warning: str | None = None
     dropout: float = 0.0
+
+    def __repr__(self) -> str:
+        size = f"width {self.width}" + ("" if self.depth is None else f", depth {self.depth}")
+        return f"GainDescription({self.activation}, {size}, {self.weights} weights: gain {self.gain:.6g}, {self.kind})"
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the walks that are expected at this gain, and return the axes; the spread must be known.
+
+        Raises:
+            ValueError: if no depth was given, or the formula is "paper".
+        """
+        if self.estimate is None:
+            raise ValueError("plot: the spread of the walks is not known; pass depth= and formula='exact'")
+        return plot_expected_walk(ax, 0.0, self.estimate.spread, f"{self.activation}, g = {self.gain:.5g}")
 
     @property
     def weight_std(self) -> float | tuple[float, ...]:

@@ -5,20 +5,25 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation
 from gradwalk.checks import Weights
+from gradwalk.display import BLUE, INK, RED, Shown, axes_of
 from gradwalk.gains.solve import solve_gain
 from gradwalk.simulation import sample_participation, simulate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _UNITS = 1e6  # drawn per estimate, times the number of gradients per network, where the number of networks is left open
 
 
 @dataclass(frozen=True, repr=False)
-class Directions:
+class Directions(Shown):
     """How many directions pass through random networks at their initialization.
 
     Attributes:
@@ -51,6 +56,17 @@ class Directions:
         return (
             f"Directions({self.activation}, depth {self.depth}, {self.weights}: {backward}, {forward}, of {self.units})"
         )
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw how many directions pass backward and forward, of how many, and return the axes."""
+        panel = axes_of(ax)
+        errors = [2 * self.standard_error, 2 * self.forward_error]
+        panel.bar(["backward", "forward"], [self.backward, self.forward], yerr=errors, color=[BLUE, RED], width=0.6)
+        panel.axhline(self.units, color=INK, linestyle="--", label=f"width of the narrowest layer, {self.units}")
+        panel.set(yscale="log", ylabel="directions that pass, ± 2 standard errors", ylim=(0.8, 1.5 * self.units))
+        panel.set_title(f"{self.activation}, depth {self.depth}, {self.weights} weights", fontsize=10)
+        panel.legend(frameon=False)
+        return panel
 
     @property
     def units(self) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
@@ -17,15 +18,19 @@ from gradwalk import activations, checks
 from gradwalk.activations import Activation
 from gradwalk.blocks import Block, Dense, Dropout, Norm, Residual, contains, dense, output_width, scaled, weight_layers
 from gradwalk.checks import Formula, Weights
+from gradwalk.display import Shown, plot_expected_walk
 from gradwalk.simulation import Walks, simulate
 from gradwalk.theory import Kind, chi, kind, step
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _MOST_UNITS = 2e9  # units drawn per trial gain, above which the number of walks must be given
 _UNITS = 1e7  # units drawn per trial gain, where the number of walks is left open
 
 
 @dataclass(frozen=True)
-class GainEstimate:
+class GainEstimate(Shown):
     """An unbiased gain and how certain it is.
 
     Attributes:
@@ -41,6 +46,10 @@ class GainEstimate:
     spread: float
     kind: Kind
     walks: int
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the walks that are expected at this gain, and return the axes."""
+        return plot_expected_walk(ax, 0.0, self.spread, f"{self.kind}, g = {self.value:.5g}")
 
 
 def solve_gain(

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from gradwalk import activations, checks
 from gradwalk.activations import Activation, Array, Indices
 from gradwalk.blocks import Block, Dense, output_width
 from gradwalk.checks import Weights
+from gradwalk.display import Shown
 from gradwalk.simulation import memory, neutral
 from gradwalk.simulation.blocks import BlockSampler
 from gradwalk.simulation.dense import DenseSampler
@@ -18,8 +19,12 @@ from gradwalk.simulation.drawing import Drawing, draw, seed_of
 from gradwalk.simulation.exact import ExactSampler
 from gradwalk.simulation.networks import Networks
 from gradwalk.simulation.pairs import GradientPairSampler, InputPairSampler, PairKind, PairNetworks
+from gradwalk.simulation.picture import plot_walks
 from gradwalk.simulation.sampler import Sampler
 from gradwalk.simulation.tracks import Pair, Tracks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Method = Literal["exact", "dense"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -42,7 +47,7 @@ class LayerSummary(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Walks:
+class Walks(Shown):
     """The walks of many networks, one row per walk; columns follow the gradient, from layer D down to layer 0.
 
     Attributes:
@@ -101,6 +106,16 @@ class Walks:
     def standard_error(self) -> float:
         """The standard error of `mean`; NaN for a single walk."""
         return self.spread / math.sqrt(len(self.final))
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return mean, standard deviation and quantiles of the log-norm as columns, one row per layer that is kept."""
+        low, high = np.quantile(self.log_norm, (0.05, 0.95), axis=0)
+        numbers = {"mean": self.log_norm.mean(axis=0), "sd": self.log_norm.std(axis=0), "p5": low, "p95": high}
+        return {"layer": self.layers.tolist(), **{name: values.tolist() for name, values in numbers.items()}}
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the walks, their mean and the band that holds 90 % of them, and return the axes."""
+        return plot_walks(self, ax)
 
     def summary(self, layers: int = 5) -> list[LayerSummary]:
         """Return mean and quantiles of the log-norm at about that many layers, evenly spaced from D down to 0."""

@@ -28,18 +28,23 @@ def plot(results: Sequence[Result], x: str | None = None, colour: str | None = N
     The defaults are settings that vary: the gain, then the depth, then the learning rates, then any other. Each dot is
     a run, lines connect the smallest error of each colour, and a cross at the top is a run that diverged.
     """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.0, 4.5), layout="constrained")
+    panel = figure.subplots()
+    panel.spines[["top", "right"]].set_visible(False)
+    plot_on(panel, results, x, colour, split)
+    return figure
+
+
+def plot_on(panel: Axes, results: Sequence[Result], x: str | None, colour: str | None, split: str) -> Axes:
+    """Draw what `plot` draws on these axes, and return them."""
     checks.one_of("sweep plot", "split", split, SPLITS)
     ended = [result for result in results if result.status == "diverged" or result.epochs]
     if not ended:
         raise ValueError("sweep plot: no run has finished an epoch yet")
     x = _chosen("x", x, ended, _AXES) or "gain"
     colour = _chosen("colour", colour, ended, _COLOURS, besides=x)
-
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.0, 4.5), layout="constrained")
-    panel = figure.subplots()
-    panel.spines[["top", "right"]].set_visible(False)
     values = _sorted({getattr(result.run, x) for result in ended})
     places = {value: float(value) if _numeric(values) else at for at, value in enumerate(values)}
     shades = [None] if colour is None else _sorted({getattr(result.run, colour) for result in ended})
@@ -48,7 +53,7 @@ def plot(results: Sequence[Result], x: str | None = None, colour: str | None = N
         points = [(places[getattr(result.run, x)], getattr(result, f"{split}_error")) for result in chosen]
         _draw(panel, points, setting_text(shade), _colour(index, len(shades)), _MARKS[index % len(_MARKS)])
     _label(panel, x, colour, split, values)
-    return figure
+    return panel
 
 
 def _chosen(

@@ -13,6 +13,7 @@ import psutil
 
 from gradwalk import checks
 from gradwalk.data import Datasets
+from gradwalk.display import axes_of
 from gradwalk.interrupts import Interrupts
 from gradwalk.sweep.engine import Engine, EngineOptions
 from gradwalk.sweep.engines import ENGINES
@@ -27,6 +28,7 @@ from gradwalk.sweep.writer import Writer
 from gradwalk.train.checkpoint import checkpoint_path
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 SAVE_EVERY = 60.0  # seconds between checkpoints
@@ -50,6 +52,21 @@ class SweepSummary:
     def best(self) -> Result | None:
         """The finished run with the smallest training error, ties broken by the training loss; None without one."""
         return best_result(self.results)
+
+    def to_pandas(self) -> DataFrame:
+        """Return `runs_frame()`: one row per run."""
+        return self.runs_frame()
+
+    def _repr_html_(self) -> str:
+        return str(self.runs_frame().to_html(max_rows=20, max_cols=12, border=0))
+
+    def plot(
+        self, ax: Axes | None = None, *, x: str | None = None, colour: str | None = None, split: str = "train"
+    ) -> Axes:
+        """Draw the error of all runs against a setting, see `gradwalk.sweep.plot`, and return the axes."""
+        from gradwalk.sweep.plot import plot_on
+
+        return plot_on(axes_of(ax), self.results, x, colour, split)
 
     def runs_frame(self) -> DataFrame:
         """Return a pandas data frame with one row per run, see `gradwalk.sweep.frame.runs_frame`."""

@@ -7,13 +7,16 @@ gain_in scales the weights of the first layer (g_1), gain those of all layers be
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from scipy import optimize
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from gradwalk import checks
+from gradwalk.display import INK, RED, Shown, axes_of
 from gradwalk.torch.follow import arguments, unwrapped
 from gradwalk.torch.given import Given, given_for
 from gradwalk.torch.measurement import Inputs, Loss, Measured, measure
@@ -21,12 +24,15 @@ from gradwalk.torch.probe import compared
 from gradwalk.torch.trace import Trace
 from gradwalk.torch.walk import GradientWalk
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 _WHERE = "calibrate_"
 _WIDEST = 8.0  # how far the log of a factor is followed from its start; farther off no layer is sensibly scaled
 
 
-@dataclass(frozen=True, eq=False)
-class Calibration:
+@dataclass(frozen=True, eq=False, repr=False)
+class Calibration(Shown):
     """The factors put on the weights of a model, and its walks around that.
 
     Attributes:
@@ -44,6 +50,24 @@ class Calibration:
     before: GradientWalk
     after: GradientWalk
     passes: int
+
+    def __repr__(self) -> str:
+        return f"Calibration({self.passes} passes, {self.before.status} before, {self.after.status} after)"
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the log-norms before and after as named columns, one row per layer."""
+        before, after = (walk.log_norm.tolist() for walk in (self.before, self.after))
+        return {"layer": list(self.after.layers), "before": before, "after": after}
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the log-norm of the gradient from the output back, before and after, and return the axes."""
+        panel, order = axes_of(ax), np.arange(len(self.after.layers), 0, -1)
+        for walk, colour, name in ((self.before, INK, "before"), (self.after, RED, "after")):
+            panel.plot(order, walk.log_norm[::-1], color=colour, label=f"{name}: {walk.status}")
+        panel.axhline(0.0, color=INK, linewidth=0.6)
+        panel.set(xlim=(len(order), 1), xlabel="weight layer, from the output back", ylabel="log-norm")
+        panel.legend(frameon=False)
+        return panel
 
     def __str__(self) -> str:
         factors = f"gain_in = {self.gain_in:.4g}, gain = {self.gain:.4g}, gain_out = {self.gain_out:.4g}"

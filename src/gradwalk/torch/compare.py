@@ -1,6 +1,5 @@
 """`compare`: the walk of the gradient through one model under several initialisations, side by side."""
 
-import html
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from gradwalk.display import Shown, axes_of, html_row
 from gradwalk.gains import UnsteadyWarning
 from gradwalk.torch.follow import unwrapped
 from gradwalk.torch.given import Given
@@ -21,18 +21,17 @@ from gradwalk.torch.probe import probed
 from gradwalk.torch.trace import Trace
 from gradwalk.torch.undisturbed import undisturbed
 from gradwalk.torch.verdict import times
-from gradwalk.torch.walk import GradientWalk, axes_of
+from gradwalk.torch.walk import GradientWalk
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _HEAD = ("initialization", "status", "first / last", "lowest", "highest", "log-norm", "predicted")
-_COLOURS = ("#000000", "#E69F00", "#009E73", "#0072B2")
+_COLOURS = ("#1B1F24", "#A86C00", "#008A64", "#0067A3")
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Shown):
     """The walks of one model under several initialisations; prints as a table.
 
     Attributes:
@@ -46,6 +45,9 @@ class Comparison:
         layers = list(next(iter(self.walks.values())).layers)
         return {"layer": layers, **{name: walk.log_norm.tolist() for name, walk in self.walks.items()}}
 
+    def __repr__(self) -> str:
+        return f"Comparison({', '.join(f'{name}: {walk.status}' for name, walk in self.walks.items())})"
+
     def _cells(self) -> list[tuple[str, ...]]:
         return [_HEAD, *(_row(name, walk) for name, walk in self.walks.items())]
 
@@ -58,12 +60,12 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         head, *body = self._cells()
-        rows = [_html_row("th", head), *(_html_row("td", row) for row in body)]
+        rows = [html_row("th", head), *(html_row("td", row) for row in body)]
         return f"<table>{''.join(rows)}</table>"
 
-    def plot(self, ax: "Axes | None" = None) -> "Figure":
-        """Draw the norm of the gradient from the output back, one line per initialization, and return the figure."""
-        figure, panel = axes_of(ax)
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the norm of the gradient from the output back, one line per initialization, and return the axes."""
+        panel = axes_of(ax)
         for (name, walk), colour in zip(self.walks.items(), _COLOURS, strict=True):
             logs = np.array([point.log_norm for point in walk.stream]) if walk.stream else walk.log_norm
             order = np.arange(len(logs), 0, -1)
@@ -74,7 +76,7 @@ class Comparison:
         place = "place on the stream" if next(iter(self.walks.values())).stream else "weight layer"
         panel.set(yscale="log", xlabel=f"{place}, from the output back", ylabel=r"$|\delta_d|\,/\,|\delta_D|$")
         panel.legend(frameon=False)
-        return figure
+        return panel
 
 
 def compare(model: nn.Module, inputs: Inputs, loss_fn: Loss, *, activation: Given = None) -> Comparison:
@@ -150,7 +152,3 @@ def _row(name: str, walk: GradientWalk) -> tuple[str, ...]:
     band = f"{walk.predicted[0]:.2f} ± {(walk.high[0] - walk.low[0]) / 2:.2f}" if len(walk.layers) else "-"
     numbers = (times(walk.final), times(min(logs)), times(max(logs)), f"{walk.final:.2f}")
     return (name, walk.status, *numbers, "-" if "nan" in band else band)
-
-
-def _html_row(tag: str, cells: tuple[str, ...]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"

@@ -13,19 +13,18 @@ from torch import Tensor, nn
 
 from gradwalk import checks
 from gradwalk.activations import Array
+from gradwalk.display import RED, Shown, axes_of
 from gradwalk.torch.backward import example_norms
 from gradwalk.torch.follow import unwrapped
 from gradwalk.torch.measurement import batch_size, count_examples
-from gradwalk.torch.walk import axes_of
 from gradwalk.torch.weight_layers import NAMES, weight_layers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True, eq=False)
-class Record:
+@dataclass(frozen=True, eq=False, repr=False)
+class Record(Shown):
     """The walk at one step of training, layer 1 first: mean and standard deviation over the examples."""
 
     step: int
@@ -33,8 +32,23 @@ class Record:
     log_norm: Array
     spread: Array
 
+    def __repr__(self) -> str:
+        return f"Record(step {self.step}, {len(self.layers)} layers: final log-norm {self.log_norm[0]:.3g})"
 
-class Monitor:
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the walk as named columns, one row per layer."""
+        return {"layer": list(self.layers), "log_norm": self.log_norm.tolist(), "spread": self.spread.tolist()}
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the log-norm of the gradient from the output back, and return the axes."""
+        panel, order = axes_of(ax), np.arange(len(self.layers), 0, -1)
+        panel.errorbar(order, self.log_norm[::-1], yerr=self.spread[::-1], color=RED, label=f"step {self.step}")
+        panel.set(xlim=(len(self.layers), 1), xlabel="weight layer, from the output back", ylabel="log-norm")
+        panel.legend(frameon=False)
+        return panel
+
+
+class Monitor(Shown):
     """Records ln(|delta_d| / |delta_D|) of all weight layers at every n-th step of training, starting with the first.
 
     Call `step()` after each backward pass, and `close()` to stop recording; as a context manager the monitor closes
@@ -144,21 +158,34 @@ class Monitor:
             self.writer.add_scalar(f"{self.tag}/{name}", value, record.step)
         self.writer.add_histogram(f"{self.tag}/log_norm", finite, record.step)
 
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the records as named columns, one row per step and layer."""
+        names = ("step", "layer", "name", "log_norm", "spread")
+        return {name: [row[place] for row in self._rows()] for place, name in enumerate(names)}
+
+    def __repr__(self) -> str:
+        return f"Monitor({len(self.records)} records, every {self.every} steps)"
+
     def to_csv(self, path: str | Path) -> None:
         """Write the records, one row per step and layer."""
         with Path(path).open("w", newline="", encoding="utf-8") as file:
             rows = csv.writer(file, lineterminator="\n")
             rows.writerow(["step", "layer", "name", "log_norm", "spread"])
-            for record in self.records:
-                for place, name in enumerate(record.layers):
-                    numbers = float(record.log_norm[place]), float(record.spread[place])
-                    rows.writerow([record.step, place + 1, name, *map(repr, numbers)])
+            for step, layer, name, *numbers in self._rows():
+                rows.writerow([step, layer, name, *map(repr, numbers)])
 
-    def plot(self, ax: "Axes | None" = None) -> "Figure":
-        """Draw the log-norms as a heat map, layers against steps, white where the norm equals that at the output."""
+    def _rows(self) -> list[tuple[int, int, str, float, float]]:
+        return [
+            (record.step, place + 1, name, float(record.log_norm[place]), float(record.spread[place]))
+            for record in self.records
+            for place, name in enumerate(record.layers)
+        ]
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the log-norms as a heat map, layers against steps, white where they equal 0, and return the axes."""
         if not self.records:
             raise ValueError("Monitor: there are no records yet; call step() after each backward pass")
-        figure, panel = axes_of(ax)
+        panel = axes_of(ax)
         depth = max(len(record.layers) for record in self.records)
         walks = np.full((depth, len(self.records)), math.nan)
         for column, record in enumerate(self.records):
@@ -170,8 +197,8 @@ class Monitor:
         image = panel.pcolormesh(edges, np.arange(depth + 1) + 0.5, walks, cmap="RdBu_r", vmin=-reach, vmax=reach)
         panel.set(xlabel="step", ylabel="weight layer", title="gradient walk while training")
         panel.set_facecolor("#999999")  # grey: not finite
-        figure.colorbar(image, ax=panel, label=r"$\log_{10}\,|\delta_d|\,/\,|\delta_D|$")
-        return figure
+        panel.figure.colorbar(image, ax=panel, label=r"$\log_{10}\,|\delta_d|\,/\,|\delta_D|$")
+        return panel
 
 
 def _row_norms(delta: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """The measured walk of the gradient through one network: its numbers, a verdict, a table and a picture."""
 
+import html
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradwalk.activations import Activation, Array
+from gradwalk.display import BLUE, INK, RED, Shown, axes_of
 from gradwalk.torch.along import Block, StreamPoint
 from gradwalk.torch.tables import walk_table
 from gradwalk.torch.verdict import LIMIT, Judge, Status, bounds, is_deep, times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _NUMBERS = ("log_norm", "spread", "predicted", "low", "high", "z", "forward", "stuck", "gains", "relative")
 
@@ -32,8 +33,8 @@ class Parameter(NamedTuple):
     relative: float
 
 
-@dataclass(frozen=True, eq=False)
-class GradientWalk:
+@dataclass(frozen=True, eq=False, repr=False)
+class GradientWalk(Shown):
     """The walk of the gradient through one network, one entry per weight layer, layer 1 first.
 
     What is unknown is NaN.
@@ -160,8 +161,15 @@ class GradientWalk:
         reads = [f.name if f else "?" for f in self.reads]
         return {"layer": list(self.layers), "reads": reads, "width": list(self.widths), **numbers}
 
+    def __repr__(self) -> str:
+        ends = f"{times(self.final)} times the norm of the output at layer 1"
+        return f"GradientWalk({len(self.layers)} weight layers, {self.status}: {ends})"
+
     def __str__(self) -> str:
         return walk_table(self)
+
+    def _repr_html_(self) -> str:
+        return f"{super()._repr_html_()}<p>{html.escape(self.verdict)}</p>"
 
     def assert_healthy(self, limit: float | None = None) -> None:
         """Raise an AssertionError with the verdict unless healthy, or unless 1 / limit <= factor <= limit if given."""
@@ -169,43 +177,28 @@ class GradientWalk:
         if self.status in ("broken", "not measured") or not fine:
             raise AssertionError(self.verdict)
 
-    def plot(self, ax: "Axes | None" = None) -> "Figure":
-        """Draw the norm of the gradient, from the output back, over the predicted band, and return the figure."""
-        figure, panel = axes_of(ax)
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the norm of the gradient, from the output back, over the predicted band, and return the axes."""
+        panel = axes_of(ax)
         order = np.arange(len(self.layers), 0, -1)
 
         def norm(log_norm: Array) -> Array:
             return np.asarray(np.exp(np.clip(log_norm[::-1], -690, 690)))
 
         panel.fill_between(
-            order, norm(self.low), norm(self.high), color="#0072B2", alpha=0.2, linewidth=0, label="predicted, 95 %"
+            order, norm(self.low), norm(self.high), color=BLUE, alpha=0.2, linewidth=0, label="predicted, 95 %"
         )
-        panel.plot(order, norm(self.predicted), color="#0072B2", linewidth=1, linestyle="--")
+        panel.plot(order, norm(self.predicted), color=BLUE, linewidth=1, linestyle="--")
         spread = np.nan_to_num(self.spread)
         for side, label in ((-1, "± sd over examples"), (1, None)):
             edge = norm(self.log_norm + side * spread)
-            panel.plot(order, edge, color="#D55E00", linewidth=0.8, linestyle=":", label=label)
-        panel.plot(order, norm(self.log_norm), color="#D55E00", linewidth=1.5, label="measured")
-        panel.axhline(1.0, color="#000000", linewidth=0.6)
+            panel.plot(order, edge, color=RED, linewidth=0.8, linestyle=":", label=label)
+        panel.plot(order, norm(self.log_norm), color=RED, linewidth=1.5, label="measured")
+        panel.axhline(1.0, color=INK, linewidth=0.6)
         panel.set(yscale="log", xlim=(len(self.layers), 1), xlabel="weight layer, from the output back")
         panel.set(
             ylabel=r"$|\delta_d|\,/\,|\delta_D|$",
             title=f"{self.status}: {times(self.final)} times the norm of the output at layer 1",
         )
         panel.legend(frameon=False)
-        return figure
-
-
-def axes_of(ax: "Axes | None") -> "tuple[Figure, Axes]":
-    """Return the figure of the axes and the axes themselves, new ones for None."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        message = "plot: matplotlib is needed: pip install 'gradwalk[experiments]'"
-        raise ModuleNotFoundError(message, name="matplotlib") from error
-    if ax is None:
-        figure = Figure(figsize=(7, 4.2), layout="constrained")
-        return figure, figure.subplots()
-    whole = ax.get_figure(root=True)
-    assert whole is not None
-    return whole, ax
+        return panel
