@@ -85,7 +85,7 @@ pictures: $(VENV)/.run-installed
 	$(BIN)/python docs/before_after.py
 
 notebooks: $(VENV)/.notebooks-installed
-	$(BIN)/python examples/run.py
+	$(BIN)/python examples/notebooks/run.py
 
 dist: $(VENV)/.dist-installed
 	rm -rf dist

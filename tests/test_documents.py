@@ -9,24 +9,21 @@ commands of a document, in blocks marked `sh` or not marked at all, run one afte
 `toml` block is the file that the line before it names. Commands that need a cluster or many minutes are only parsed.
 """
 
-import contextlib
-import math
 import re
 import shlex
-import sys
 import tomllib
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 from pathlib import Path
 
 import pytest
+from helpers.shown import differences, torch_seed_restored
 
 from gradwalk import cli
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
-NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?%?(?!\w)")
 NOT_HERE = re.compile(r"gradwalk reproduce all|--address")
 REQUIRED = {"flax": "flax", "equinox": "equinox", "gradwalk.jax": "jax", "gradwalk.keras": "keras", "torch": "torch"}
 REQUIRED |= {"gradwalk.sweep": "torch", "gradwalk.train": "torch"}
@@ -79,14 +76,6 @@ ALL = [block for path in DOCUMENTS for block in blocks(path)]
 PYTHON = [block for block in ALL if block.language == "python"]
 COMMANDS = [block for block in ALL if block.commands]
 TOML = [block for block in ALL if block.language == "toml"]
-
-
-@contextlib.contextmanager
-def torch_seed_restored():
-    """Undo what a block does to torch's global seed."""
-    torch = sys.modules.get("torch")
-    with torch.random.fork_rng() if torch else contextlib.nullcontext():
-        yield
 
 
 def run_command(line: str, capsys) -> str:
@@ -176,29 +165,6 @@ def test_blocks_are_found() -> None:
 
 
 # The comparison
-
-
-def differences(shown: str, printed: str) -> list[str]:
-    """Return where the printed text differs from the shown one."""
-    expected, actual = (
-        "\n".join(" ".join(line.split()) for line in text.strip().splitlines()) for text in (shown, printed)
-    )
-    words = [".*".join(map(re.escape, part.split("..."))) for part in NUMBER.split(expected)]
-    match = re.fullmatch(f"({NUMBER.pattern})".join(words), actual, re.DOTALL)
-    if match is None:
-        return [f"shown:\n{expected}\nprinted:\n{actual}"]
-    pairs = zip(NUMBER.findall(expected), match.groups(), strict=True)
-    return [f"{number} is shown, {value} was printed" for number, value in pairs if not same(number, value)]
-
-
-def same(shown: str, printed: str) -> bool:
-    """Whether two numbers agree: whole ones exactly, percentages within 5, others to a unit in the last place."""
-    if re.fullmatch(r"[-+\d,]+", shown):
-        return shown == printed
-    expected, actual = (float(number.rstrip("%").replace(",", "")) for number in (shown, printed))
-    digits, _, power = shown.rstrip("%").partition("e")
-    unit = 5.0 if shown.endswith("%") else 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
-    return math.isclose(expected, actual, rel_tol=1e-6, abs_tol=1.001 * unit)
 
 
 @pytest.mark.parametrize(

@@ -1,32 +1,24 @@
-"""Write the command reference from the commands themselves: a page that is generated when the site is built."""
+"""Write the command reference from the commands themselves, when the site is built."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
 from typer import Context
 from typer.main import get_command
 
 from gradwalk.cli import app
 
-PAGE = "commands.md"
-HEAD = """# Command reference
-
-What `gradwalk --help` and the `--help` of every command print. Install the commands with
-`pip install 'gradwalk[experiments,torch]'`; without torch, `train` and `sweep` are missing.
-"""
+PLACE = "COMMANDS"
 
 
-def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
-    """Add the page."""
-    files.append(File.generated(config, PAGE, content=reference()))
-    return files
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Replace the place that the page reserves for them."""
+    return markdown.replace(PLACE, reference()) if PLACE in markdown.splitlines() else markdown
 
 
 def reference() -> str:
-    """Return the page as Markdown: one section per command."""
-    return "\n".join([HEAD, *sections(get_command(app()), "gradwalk")])
+    """Return the reference as Markdown: one section per command."""
+    return "\n".join(sections(get_command(app()), "gradwalk"))
 
 
 def sections(command: Any, name: str) -> Iterator[str]:
