@@ -1,5 +1,6 @@
 """Write the command reference from the commands themselves, when the site is built."""
 
+import html
 from collections.abc import Iterator
 from typing import Any
 
@@ -56,8 +57,8 @@ def table(command: Any) -> str:
     """Return the arguments and options as a table."""
     context = Context(command)
     rows = [record for each in command.params if (record := each.get_help_record(context))]
-    lines = [f"| `{cell(name)}` | {cell(text)} |" for name, text in rows]
-    return "\n".join(["| argument or option | |", "|---|---|", *lines, ""]) if rows else ""
+    lines = [f"| <code>{html.escape(name).replace('|', '&#124;')}</code> | {cell(text)} |" for name, text in rows]
+    return "\n".join(["| argument or option | meaning |", "|---|---|", *lines, ""]) if rows else ""
 
 
 def cell(text: str) -> str:
