@@ -24,7 +24,18 @@ from gradwalk.gains import (
 )
 from gradwalk.lazy import lazily
 from gradwalk.simulation import Walks, simulate
-from gradwalk.theory import Step, chi, elasticity, fixed_point, kind, q_map, step
+from gradwalk.theory import (
+    Step,
+    chi,
+    correlation_fixed_point,
+    correlation_map,
+    correlation_slope,
+    elasticity,
+    fixed_point,
+    kind,
+    q_map,
+    step,
+)
 
 if TYPE_CHECKING:
     from gradwalk.reproduction import Reproduction, reproduce
@@ -48,6 +59,9 @@ __all__ = [
     "branch_scale",
     "chain",
     "chi",
+    "correlation_fixed_point",
+    "correlation_map",
+    "correlation_slope",
     "dense",
     "describe_gain",
     "directions",
