@@ -23,6 +23,7 @@ ALLOWED = {name: set() for name in FOUNDATION} | {
     "blocks": {"activations"},
     "simulation": {"activations", "blocks", "simulation"},
     "gains": {"activations", "blocks", "gains", "simulation", "theory"},
+    "remedies": {"activations", "gains", "remedies", "simulation", "theory"},
     "branches": {"activations", "blocks", "simulation", "theory"},
     "plans": set(),
     "chains": {"activations", "chains", "gains", "plans", "theory"},
@@ -36,9 +37,9 @@ ALLOWED = {name: set() for name in FOUNDATION} | {
     "figures": {"activations", "data", "figures", "gains", "nets", "simulation", "sweep", "theory", "train"},
     "report": {"activations", "data", "figures", "gains", "nets", "report", "theory"},
     "reproduction": {"data", "figures", "report", "sweep"},
-    "cli": {"activations", "cli", "data", "figures", "gains", "nets", "report", "reproduction", "simulation", "sweep"}
-    | {"theory", "train"},
-    "__init__": {"activations", "blocks", "branches", "gains", "reproduction", "simulation", "theory"},
+    "cli": {"activations", "cli", "data", "figures", "gains", "nets", "remedies", "report", "reproduction"}
+    | {"simulation", "sweep", "theory", "train"},
+    "__init__": {"activations", "blocks", "branches", "gains", "remedies", "reproduction", "simulation", "theory"},
 }
 
 

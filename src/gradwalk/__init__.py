@@ -23,6 +23,7 @@ from gradwalk.gains import (
     solve_gain,
 )
 from gradwalk.lazy import lazily
+from gradwalk.remedies import Advice, Remedy, advise, leak_for
 from gradwalk.simulation import Walks, simulate
 from gradwalk.theory import (
     Step,
@@ -46,16 +47,19 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Activation",
+    "Advice",
     "Block",
     "BranchScale",
     "Directions",
     "GainDescription",
     "GainEstimate",
+    "Remedy",
     "Reproduction",
     "Step",
     "UnsteadyWarning",
     "Walks",
     "activation",
+    "advise",
     "branch_scale",
     "chain",
     "chi",
@@ -70,6 +74,7 @@ __all__ = [
     "fixed_point",
     "gain",
     "kind",
+    "leak_for",
     "max_depth",
     "min_width",
     "norm",

@@ -78,6 +78,7 @@ def app() -> typer.Typer:
     """Return the Typer application with its commands."""
     from gradwalk.cli.command import Command, Group
     from gradwalk.cli.data import data_commands
+    from gradwalk.cli.directions import advise, directions
     from gradwalk.cli.explorer import explorer
     from gradwalk.cli.gain import gain, list_activations
     from gradwalk.cli.reproduce import reproduce
@@ -93,6 +94,8 @@ def app() -> typer.Typer:
         "train": train,
         "reproduce": reproduce,
         "explorer": explorer,
+        "directions": directions,
+        "advise": advise,
         "activations": list_activations,
     }
     for name, command in commands.items():

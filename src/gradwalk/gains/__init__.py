@@ -5,7 +5,7 @@ depth, because that variance settles slowly, and it is solved for with the exact
 """
 
 from gradwalk.gains.describe import GainDescription, describe_gain, gain
-from gradwalk.gains.directions import Directions, directions
+from gradwalk.gains.directions import Directions, backward_directions, default_networks, directions
 from gradwalk.gains.reach import SERVICEABLE, UnsteadyWarning, max_depth, min_width, unsteady_message
 from gradwalk.gains.solve import GainEstimate, solve_gain
 
@@ -15,6 +15,8 @@ __all__ = [
     "GainDescription",
     "GainEstimate",
     "UnsteadyWarning",
+    "backward_directions",
+    "default_networks",
     "describe_gain",
     "directions",
     "gain",
