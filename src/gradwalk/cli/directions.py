@@ -9,15 +9,15 @@ import typer
 
 import gradwalk
 from gradwalk.checks import Weights
-from gradwalk.cli.gain import ACTIVATION, JSON, WEIGHTS, WIDTH, widths_of
-from gradwalk.cli.show import print_table, show
+from gradwalk.cli.gain import WEIGHTS, WIDTH, Activation, widths_of
+from gradwalk.cli.show import JSON, print_table, show
 from gradwalk.remedies import ENOUGH
 
 _SEED = "Seed of the samples."
 
 
 def directions(
-    activation: Annotated[str, typer.Argument(metavar="ACTIVATION", help=ACTIVATION)],
+    activation: Activation,
     width: Annotated[str, typer.Option(help=WIDTH)],
     depth: Annotated[int | None, typer.Option(help="Number of weight layers; required with one width.")] = None,
     weights: Annotated[Weights, typer.Option(help=WEIGHTS)] = "gaussian",
@@ -44,7 +44,7 @@ def directions(
 
 
 def advise(
-    activation: Annotated[str, typer.Argument(metavar="ACTIVATION", help=ACTIVATION)],
+    activation: Activation,
     width: Annotated[int, typer.Option(help="Units per layer.")],
     depth: Annotated[int, typer.Option(help="Number of weight layers.")],
     directions: Annotated[float, typer.Option(help="How many directions must pass.")] = ENOUGH,
