@@ -107,7 +107,7 @@ def _record(described: GainDescription) -> dict[str, Any]:
 
 def _lines(described: GainDescription) -> list[Line]:
     step, estimate = described.step, described.estimate
-    error = f" ± {estimate.standard_error:.6f}" if estimate and estimate.walks else ""
+    error = f" ± {estimate.standard_error:.6f}" if estimate and estimate.standard_error else ""
     lines = [
         ("gain g", f"{described.gain:.6f}{error}"),
         ("source of the gain", _source(described)),
@@ -128,7 +128,9 @@ def _source(described: GainDescription) -> str:
     if described.formula == "paper":
         return "formula printed in the paper"
     estimate = described.estimate
-    return f"{estimate.walks} sampled walks" if estimate and estimate.walks else "exact formula"
+    if estimate and estimate.walks:
+        return f"{estimate.walks} sampled walks"
+    return "expansion in 1 / width" if estimate and estimate.standard_error else "exact formula"
 
 
 def _stds(std: float | tuple[float, ...]) -> str:

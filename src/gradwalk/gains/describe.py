@@ -11,8 +11,9 @@ from gradwalk.activations import Activation
 from gradwalk.blocks import Block, Dense, dense
 from gradwalk.checks import Formula, Weights
 from gradwalk.display import Shown, plot_expected_walk
+from gradwalk.gains.estimate import GainEstimate
 from gradwalk.gains.reach import SERVICEABLE, UnsteadyWarning, unsteady_message
-from gradwalk.gains.solve import GainEstimate, neutral_gain, solve_gain
+from gradwalk.gains.solve import neutral_gain, solve_gain
 from gradwalk.theory import Kind, Step, kind, step
 
 if TYPE_CHECKING:

@@ -1,55 +1,24 @@
-"""The unbiased gain with its uncertainty: exact where theory has it, else the root of the sampled mean log-norm.
-
-The same random numbers at every trial gain make the mean log-norm a smooth function of the gain.
-"""
+"""The unbiased gain with its uncertainty: exact, from the expansion in 1 / width, or from sampled walks."""
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
-
-import numpy as np
-import scipy
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation
-from gradwalk.blocks import Block, Dense, Dropout, Norm, Residual, contains, dense, output_width, scaled, weight_layers
+from gradwalk.blocks import Block, Dense, Dropout, Norm, Residual, contains, dense, output_width, weight_layers
 from gradwalk.checks import Formula, Weights
-from gradwalk.display import Shown, plot_expected_walk
-from gradwalk.simulation import Walks, simulate
-from gradwalk.theory import Kind, chi, kind, step
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from gradwalk.gains.estimate import GainEstimate
+from gradwalk.gains.expansion import Expanded, expanded_gain
+from gradwalk.gains.sampled import sampled_gain
+from gradwalk.theory import Kind, kind, step
 
 _MOST_UNITS = 2e9  # units drawn per trial gain, above which the number of walks must be given
 _UNITS = 1e7  # units drawn per trial gain, where the number of walks is left open
-
-
-@dataclass(frozen=True)
-class GainEstimate(Shown):
-    """An unbiased gain and how certain it is.
-
-    Attributes:
-        value: the gain.
-        standard_error: of `value`; 0 where it is exact.
-        spread: the standard deviation of the final log-norm over networks.
-        kind: of the activation: "neutral", "steady" or "unsteady".
-        walks: the number of walks that the estimate rests on; 0 where it is exact.
-    """
-
-    value: float
-    standard_error: float
-    spread: float
-    kind: Kind
-    walks: int
-
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the walks that are expected at this gain, and return the axes."""
-        return plot_expected_walk(ax, 0.0, self.spread, f"{self.kind}, g = {self.value:.5g}")
+_GRID_ERROR = 3e-6  # of ln g, that of the expansion due to the grid it is computed on
 
 
 def solve_gain(
@@ -65,9 +34,11 @@ def solve_gain(
 ) -> GainEstimate:
     """Return the gain at which ⟨ln Z⟩ = 0 (eq. 9), with its standard error and the spread of the final log-norm.
 
-    Exact for neutral activations (linear, relu, leaky_relu). For the others the mean log-norm over sampled walks is
-    solved for the gain, which is deterministic for a given seed. With several widths, the result is the one gain of
-    all layers at which the whole walk is unbiased. Results are cached: a second call takes microseconds.
+    Exact for neutral activations (linear, relu, leaky_relu). For layers of one width from 10 units on, an expansion of
+    the walk in 1 / width gives the gain in milliseconds, if it is about as accurate as sampling would be: for tanh,
+    elu, selu, sigmoid and the like. Otherwise the mean log-norm over sampled walks is solved for the gain, which is
+    deterministic for a given seed. With several widths, the result is the one gain of all layers at which the whole
+    walk is unbiased. Results are cached: a second call takes microseconds.
 
     Args:
         activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`; or a block of weight layers and
@@ -75,7 +46,8 @@ def solve_gain(
         width: units per layer, or all depth + 1 widths, input first.
         depth: the number of weight layers, or of blocks; may be omitted if all widths are given.
         weights: "gaussian", or "orthogonal" for Haar orthogonal matrices.
-        walks: the number of sampled walks, at least 8; by default 100 to 2000, fewer for larger networks.
+        walks: the number of sampled walks, at least 8; by default none if the expansion serves, otherwise 100 to 2000,
+            fewer for larger networks.
         seed: of the sampled walks.
         sampled: sample neutral activations too, to check the exact gain.
         dropout: the rate of dropout between the activation and the weights of each layer.
@@ -95,16 +67,42 @@ def solve_gain(
     layers = checks.widths("solve_gain", width, depth)
     checks.one_of("solve_gain", "weights", weights, checks.WEIGHTS)
     number = checks.whole("solve_gain", "seed", seed, least=0, most=2**63)
-    default = max(100, min(2000, int(_UNITS / sum(layers))))
-    count = default if walks is None else checks.whole("solve_gain", "walks", walks, least=8)
+    count = _default_walks(layers) if walks is None else checks.whole("solve_gain", "walks", walks, least=8)
     if _kind(network) == "neutral" and not contains(network, Dropout) and not sampled:
         return neutral_gain(network, layers, weights)
-    if walks is None and count * sum(layers) > _MOST_UNITS:
+    expanded = None if sampled or walks is not None else _expanded(network, layers, weights)
+    too_large = walks is None and count * sum(layers) > _MOST_UNITS
+    if expanded is not None and (too_large or _serves(expanded, weights, count)):
+        return _estimate(expanded, _kind(network))
+    if too_large:
         raise ValueError(
             f"solve_gain: networks of {sum(layers):,} units take long to sample; pass walks=8 or more, or take fewer "
             "or narrower layers"
         )
-    return _solve(network, layers, weights, count, number)
+    return sampled_gain(network, layers, weights, count, number, _kind(network), expanded)
+
+
+def _default_walks(layers: tuple[int, ...]) -> int:
+    return max(100, min(2000, int(_UNITS / sum(layers))))
+
+
+def _expanded(network: Block, layers: tuple[int, ...], weights: Weights) -> Expanded | None:
+    if not isinstance(network, Dense) or network.width is not None or len(set(layers)) > 1:
+        return None
+    expanded = expanded_gain(replace(network, gain=1.0), layers[0], len(layers) - 1, weights)
+    return expanded and expanded._replace(log_gain=expanded.log_gain - math.log(network.gain))
+
+
+def _serves(expanded: Expanded, weights: Weights, count: int) -> bool:
+    """Return whether the expansion is about as accurate as this many walks, of which half the error is controlled."""
+    sampling = expanded.spread / math.sqrt(count) * (0.5 if weights == "gaussian" else 1.0)
+    return expanded.error <= 2 * sampling
+
+
+@lru_cache(maxsize=1024)
+def _estimate(expanded: Expanded, kind: Kind) -> GainEstimate:
+    value, error = math.exp(expanded.log_gain), math.hypot(expanded.error / expanded.slope, _GRID_ERROR)
+    return GainEstimate(value, value * error, expanded.spread, kind, 0)
 
 
 def _network(activation: str | Activation | Block, dropout: float) -> Block:
@@ -155,55 +153,3 @@ def _fans(network: Block, layers: tuple[int, ...]) -> Counter[tuple[Dense, int, 
         counts[layer, n, out] += len(layers) - 1
         n = out
     return counts
-
-
-@lru_cache(maxsize=1024)
-def _solve(network: Block, layers: tuple[int, ...], weights: Weights, count: int, seed: int) -> GainEstimate:
-    """Return the root of the mean log-norm: found with a fifth of the walks, then one Newton step with all of them."""
-    parts = list(weight_layers(network))
-    depth = (len(layers) - 1) * len(parts)
-
-    def sample(log_gain: float, walks: int) -> Walks:
-        block = scaled(network, math.exp(log_gain))
-        return simulate(block, layers, walks=walks, rng=seed, weights=weights, every=depth)
-
-    def rough(log_gain: float) -> float:
-        return _controlled_mean(sample(log_gain, max(count // 5, 8)))[0]
-
-    low, high = _bracket(rough, float(np.mean([_limit(layer) for layer in parts])), network)
-    root = float(scipy.optimize.brentq(rough, low, high, xtol=0.02 / depth))
-    slope = (rough(root + 0.2 / depth) - rough(root - 0.2 / depth)) * depth / 0.4
-    walks = sample(root, count)
-    mean, error = _controlled_mean(walks)
-    value = math.exp(root - mean / slope)
-    return GainEstimate(value, value * error / abs(slope), walks.spread, _kind(network), count)
-
-
-def _limit(layer: Dense) -> float:
-    """Return ln of the factor on a layer's gain at which |delta|^2 keeps its size in the limit of infinite width."""
-    return -0.5 * math.log(chi(layer.activation, 1.0, layer.gain) / (1 - layer.dropout))
-
-
-def _controlled_mean(walks: Walks) -> tuple[float, float]:
-    """Return the mean of the final log-norm and its standard error, with `luck` as control variates."""
-    rest = walks.final
-    if walks.resampled == 0:  # resampling selects layers, after which the control variates no longer have mean 0
-        centred = walks.luck - walks.luck.mean(axis=0)
-        rest = rest - walks.luck @ np.linalg.lstsq(centred, rest - rest.mean())[0]
-    return float(rest.mean()), float(rest.std(ddof=3)) / math.sqrt(len(rest))
-
-
-def _bracket(mean: Callable[[float], float], start: float, network: Block) -> tuple[float, float]:
-    """Return two log-gains between which the mean log-norm changes its sign, searching outwards from `start`."""
-    at_start, near, reach = mean(start), start, 0.05
-    while reach < 4.0:
-        other = start - math.copysign(reach, at_start)
-        if mean(other) * at_start <= 0:
-            return min(near, other), max(near, other)
-        near, reach = other, 2 * reach
-    low, high = sorted((math.exp(start), math.exp(near)))
-    name = network.activation if isinstance(network, Dense) else network
-    raise ValueError(
-        f"solve_gain: no gain between {low:.3g} and {high:.3g} makes the walk of {name} unbiased; try wider layers or "
-        "a smaller depth"
-    )

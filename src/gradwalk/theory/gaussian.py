@@ -11,6 +11,8 @@ from gradwalk.activations import Activation, Array, Indices
 
 _REACH = 12.0  # standard deviations; the tail beyond weighs 4e-33
 _ORDER = 16
+_NEAR = 8.0  # standard deviations, where an accuracy of 1e-7 is enough,
+_FEW = np.polynomial.legendre.leggauss(10)  # and the nodes of a panel there
 _LARGEST_Q = 1e8  # beyond it, panels would be narrower than double precision resolves
 
 
@@ -48,6 +50,18 @@ def nodes(activation: Activation, q: float, finest: float = 1.0) -> Nodes:
     return Nodes(sd * x.ravel(), (half * weights * density).ravel(), panel.ravel())
 
 
+def few_nodes(activation: Activation, q: float) -> tuple[Array, Array]:
+    """Return standard normal x and weights for expectations of smooth functions of f and f' at sqrt(q) x, to 1e-7."""
+    sd = math.sqrt(q)
+    uniform = np.linspace(-_NEAR, _NEAR, 2 * max(6, math.ceil(min(sd, 100.0) * _NEAR / 6)) + 1)
+    graded = 4.0 ** np.arange(-5, 5) / sd
+    edges = _merged(uniform, graded, -graded, np.zeros(1), np.array(activation.kinks) / sd, reach=_NEAR)
+    half = np.diff(edges)[:, None] / 2
+    x = edges[:-1, None] + half * (_FEW[0] + 1)
+    weight = half * _FEW[1] * np.exp(-0.5 * x**2)
+    return x.ravel(), weight.ravel() / float(weight.sum())
+
+
 def flat_share(activation: Activation, q: float) -> float:
     """Return P(f'(a) = 0): the weight of the panels on which the derivative vanishes throughout.
 
@@ -59,9 +73,9 @@ def flat_share(activation: Activation, q: float) -> float:
     return float(weight[~alive[panel]].sum())
 
 
-def _merged(*parts: Array) -> Array:
-    edges = np.unique(np.concatenate(parts))
-    edges = edges[np.abs(edges) <= _REACH]
+def _merged(*parts: Array, reach: float = _REACH) -> Array:
+    edges = np.sort(np.concatenate(parts))
+    edges = edges[np.abs(edges) <= reach]
     return np.asarray(edges[np.concatenate([[True], np.diff(edges) > 1e-15])])
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import scipy
 
 from gradwalk import activations, checks
-from gradwalk.activations import Activation
-from gradwalk.theory.gaussian import nodes
+from gradwalk.activations import Activation, Array
+from gradwalk.theory.gaussian import few_nodes, nodes
 
 Kind = Literal["neutral", "steady", "unsteady"]
 
@@ -144,10 +144,26 @@ def kind(activation: str | Activation) -> Kind:
 
 @lru_cache(maxsize=64)
 def _kind(activation: Activation) -> Kind:
-    kappa = np.array([elasticity(activation, float(q)) for q in _KIND_RANGE])
+    kappa = np.array([_elasticity(activation, float(q), *few_nodes(activation, float(q))) for q in _KIND_RANGE])
     if np.all(np.abs(kappa - 1) < _NEUTRAL):
         return "neutral"
     return "unsteady" if np.any(kappa > 1 + _NEUTRAL) else "steady"
+
+
+def _elasticity(activation: Activation, q: float, x: Array, weight: Array) -> float:
+    """Return the elasticity on these nodes; exactly 1 for a homogeneous f, whatever the nodes."""
+    a = np.sqrt(q) * x
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        f, slope = np.asarray(activation.f(a)), np.asarray(activation.derivative(a))
+        variance, response = float(weight @ f**2), float(weight @ (a * f * slope))
+    return response / _usable(activation, q, variance, response)
+
+
+def _usable(activation: Activation, q: float, *moments: float) -> float:
+    """Return the first moment if all are finite and it is positive."""
+    if not np.all(np.isfinite(moments)) or moments[0] <= 0:
+        raise ValueError(f"quadrature: f of {activation} must be finite and not zero everywhere, but is not at q={q:g}")
+    return moments[0]
 
 
 def _moments(activation: Activation, q: float) -> tuple[float, float, float]:
@@ -156,6 +172,5 @@ def _moments(activation: Activation, q: float) -> tuple[float, float, float]:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # the result shows what is not finite
         f, slope = np.asarray(activation.f(a)), np.asarray(activation.derivative(a))
         moments = float(weight @ f**2), float(weight @ slope**2), float(weight @ (a * f * slope))
-    if not np.all(np.isfinite(moments)) or moments[0] <= 0:
-        raise ValueError(f"quadrature: f of {activation} must be finite and not zero everywhere, but is not at q={q:g}")
+    _usable(activation, q, *moments)
     return moments

@@ -11,9 +11,9 @@ from gradwalk.activations import Activation
 from gradwalk.checks import Weights
 from gradwalk.gains import GainEstimate, solve_gain
 from gradwalk.progress import progress
-from gradwalk.theory import chi, kind, q_map
+from gradwalk.theory import chi, q_map
 
-_SOLVED = 4  # widths of one family whose gains are solved
+_SAMPLED = 4  # widths of one family whose gains are sampled
 
 
 class Law(NamedTuple):
@@ -32,27 +32,28 @@ def unbiased(law: Law) -> GainEstimate:
 
 
 def unbiased_gains(laws: Iterable[Law]) -> dict[Law, GainEstimate]:
-    """Return the gains of many laws; of those that differ in the fan-in alone, some are solved and the others fitted.
+    """Return the gains of many laws; of those that differ in the fan-in alone, some are sampled and the others fitted.
 
     At a given depth ln g is a smooth function of 1 / fan_in: from five widths on a parabola through four of them, each
-    solved, is within the standard errors of the others.
+    sampled, is within the standard errors of the others. Nothing is fitted where nothing has to be sampled.
     """
     estimates: dict[Law, GainEstimate] = {}
     families: dict[Law, list[Law]] = {}
     for law in dict.fromkeys(laws):
         families.setdefault(law._replace(fan_in=0), []).append(law)
     for family in families.values():
-        if len(family) <= _SOLVED or kind(family[0].activation) == "neutral":
+        ordered = sorted(family, key=lambda law: law.fan_in)
+        if len(family) <= _SAMPLED or unbiased(ordered[len(family) // 2]).walks == 0:
             estimates |= {law: unbiased(law) for law in family}
         else:
-            estimates |= _fitted(sorted(family, key=lambda law: law.fan_in))
+            estimates |= _fitted(ordered)
     return estimates
 
 
 def _fitted(family: Sequence[Law]) -> dict[Law, GainEstimate]:
     """Return the gains of laws in the order of their fan-ins, by a parabola in 1 / fan_in."""
     inverse = np.array([1 / law.fan_in for law in family])
-    wanted = np.linspace(inverse[-1], inverse[0], _SOLVED)
+    wanted = np.linspace(inverse[-1], inverse[0], _SAMPLED)
     places = sorted({int(np.abs(inverse - each).argmin()) for each in wanted})
     with progress("gains", total=len(places)) as job:
         solved = []
