@@ -5,6 +5,7 @@ overlap at layer d is a function of q_d, and so are mean and variance of the log
 follows from that of the layer above. See `layer` for what one layer does, to second order in 1 / width.
 """
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -74,9 +75,9 @@ def operators(table: Table, log_gain: float) -> Operators:
     values[:, :2] += np.minimum(beyond, 0) * (-1, 1)
     values[:, -2:] += np.maximum(beyond, 0) * (-1, 1)
     shifted = (np.clip(at + lag[:, None] / SPACING, 0, count - 1) for lag in table.lags)
-    laws = (_mean(interpolation(positions.ravel(), count)) for positions in shifted)
+    growth_law, overlap_law = (_mean(interpolation(positions.ravel(), count)) for positions in shifted)
     below, above = (at < 0) @ _WEIGHTS, (at > count - 1) @ _WEIGHTS
-    return Operators(values, _mean(values), constant, *laws, noise, below, above)
+    return Operators(values, _mean(values), constant, growth_law, overlap_law, noise, below, above)
 
 
 def _mean(values: Array) -> Array:
@@ -87,7 +88,8 @@ def _mean(values: Array) -> Array:
 def mean_walk(table: Table, log_gain: float, depth: int) -> float:
     """Return the mean of the final log-norm."""
     by = operators(table, log_gain)
-    law, mean = table.fresh, np.zeros(len(table.log_q))
+    law: Array = table.fresh
+    mean: Array = np.zeros(len(table.log_q))
     for done in range(depth):
         growth = _growth(table, by, law, log_gain)
         mean = growth + by.linear @ mean
@@ -101,8 +103,9 @@ def mean_walk(table: Table, log_gain: float, depth: int) -> float:
 def walk(table: Table, log_gain: float, depth: int) -> Walk:
     """Return the walk at a gain, with its spread."""
     by = operators(table, log_gain)
-    law, mean = table.fresh, np.zeros(len(table.log_q))
-    sums = np.zeros((len(mean), 4))  # variance, layers below, layers above, error
+    law: Array = table.fresh
+    mean: Array = np.zeros(len(table.log_q))
+    sums: Array = np.zeros((len(mean), 4))  # variance, layers below, layers above, error
     regression = table.covariance / np.maximum(table.variance, 1e-12)
     for done in range(depth):
         variance = table.step_variance / 4 + _variance(by, mean, regression)
@@ -114,8 +117,8 @@ def walk(table: Table, log_gain: float, depth: int) -> Walk:
             sums = _repeated(by.constant, terms, sums, depth - done - 1)
             mean = mean + (depth - done - 1) * (mean - before[1]).mean()
             break
-    variance, below, above, error = (table.at_start(values) for values in sums.T)
-    spread = float(np.sqrt(np.maximum(variance + table.start_variance(mean), 0.0)))
+    square, below, above, error = (table.at_start(values) for values in sums.T)
+    spread = math.sqrt(max(square + table.start_variance(mean), 0.0))
     return Walk(table.at_start(mean), spread, below, above, error)
 
 

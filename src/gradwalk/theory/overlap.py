@@ -5,6 +5,7 @@ It is all that the backward pass knows of the forward pass: W^T delta is h o / |
 The law of o is even. It is represented by weights on nodes of o^2 that give the even moments up to some order.
 """
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -92,4 +93,4 @@ def _factor(fourth: Array, normal: Array) -> Array:
 def sphere_factors(width: int) -> Array:
     """Return by how much the moments of o^2 are smaller if x has length sqrt(width) than if it is standard normal."""
     half = width / 2
-    return np.exp(special.gammaln(half) + ORDERS * np.log(half) - special.gammaln(half + ORDERS))
+    return np.asarray(np.exp(special.gammaln(half) + ORDERS * math.log(half) - special.gammaln(half + ORDERS)))

@@ -109,9 +109,11 @@ def _stacked(width: int, rows: list[LayerRow], log_q: Array, nodes: overlap.Node
     responses = np.array([(row.growth_response, row.overlap_response) for row in rows])
     lags = responses[:, :, 1] / np.where(np.abs(responses[:, :, 0]) > 1e-12, responses[:, :, 0], np.inf)
     return Table(
-        width,
-        log_q,
-        *forward.T,
+        width=width,
+        log_q=log_q,
+        mean=forward[:, 0],
+        variance=forward[:, 1],
+        third=forward[:, 2],
         drift=step[:, 0],
         step_variance=step[:, 1],
         covariance=np.array([row.covariance for row in rows]),
@@ -196,7 +198,8 @@ def _length_lags(gaussian: Table, length: Length) -> Array:
 def _sphere_kernel(gaussian: Table, width: int) -> Array:
     """Return the kernel of the overlap for an x of given length, which enters the k-th moment to the power 2 k."""
     moments = np.stack(
-        [_at_length(gaussian.kernel[:, :, k], _length(width, k), gaussian.derivative) for k in overlap.ORDERS], axis=2
+        [_at_length(gaussian.kernel[:, :, k], _length(width, k), gaussian.derivative) for k in range(overlap.NODES)],
+        axis=2,
     )
     kernel = _kernel(replace(gaussian, kernel=moments * overlap.sphere_factors(width)), "orthogonal", width)
     return _bounded(kernel, gaussian.squares)
