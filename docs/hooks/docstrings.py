@@ -1,9 +1,9 @@
-"""What the API reference makes of docstrings: doctests, which end a docstring here, become its section of examples."""
+"""What the API reference reads differently: doctests, and functions that bear the name of their module."""
 
 import textwrap
 from typing import Any
 
-from griffe import Extension, Object
+from griffe import Alias, Extension, Module, Object
 
 
 def with_examples(docstring: str) -> str:
@@ -21,3 +21,15 @@ class Doctests(Extension):
         """Change the docstring of an object."""
         if obj.docstring is not None:
             obj.docstring.value = with_examples(obj.docstring.value)
+
+
+class Namesakes(Extension):
+    """Shows the function where a package exports one that bears the name of its module, as `gradwalk.torch.probe`."""
+
+    def on_package(self, *, pkg: Module, **_: Any) -> None:
+        """Let the names that packages export stand for what is imported."""
+        for package in (pkg, *pkg.modules.values()):
+            for name in package.exports or ():
+                module = package.modules.get(str(name))
+                if module is not None and str(name) in module.members:
+                    package.members[str(name)] = Alias(str(name), module.members[str(name)], parent=package)
