@@ -69,7 +69,7 @@ class Registry(Generic[Item]):
             _load_plugins()
         if name not in self:
             raise ValueError(f"{where}: {self._unknown(name)}" if where else self._unknown(name))
-        return self._items[name]
+        return self._built_in[name] if name in self._built_in else self._registered[name]
 
     @property
     def registered(self) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ class Registry(Generic[Item]):
         return self.find(name)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in self._items
+        return isinstance(name, str) and (name in self._built_in or name in self._registered)
 
     def __iter__(self) -> Iterator[Item]:
         _load_plugins()

@@ -10,6 +10,7 @@ from pathlib import Path
 _PACKAGES = ("gradwalk", "numpy", "scipy", "torch", "ray")
 
 
+@cache
 def versions() -> dict[str, str]:
     """Return the versions of Python, gradwalk and the installed packages that it computes with.
 

@@ -444,7 +444,7 @@ TARGETS = (
     Target(
         "probe",
         probed,
-        {"net": model, "inputs": v.one_of(None), "loss_fn": v.one_of(torch.sum, torch.sum, print, "mse", 3, None)},
+        {"net": model, "inputs": v.one_of(None), "loss_fn": v.one_of(torch.sum, torch.sum, str, "mse", 3, None)},
         weight=2,
         typed=True,
     ),

@@ -6,8 +6,7 @@ import math
 import socket
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol, Self
@@ -186,19 +185,16 @@ class JobWatcher(Watcher):
 
     def restarted(self, run: Run, reason: str) -> None:
         """Forward the event."""
-        with self._noting_failure():
-            self._listener.restarted(self._identity[run], reason)
+        self._tell(self._listener.restarted, self._identity[run], reason)
 
     def stepped(self, networks: int) -> None:
         """Forward the event."""
         self._report_endings(_BATCHED)
-        with self._noting_failure():
-            self._listener.stepped(self._job, networks)
+        self._tell(self._listener.stepped, self._job, networks)
 
     def epoch_ended(self, run: Run, epoch: Epoch) -> None:
         """Forward the event."""
-        with self._noting_failure():
-            self._listener.epoch_ended(self._identity[run], epoch)
+        self._tell(self._listener.epoch_ended, self._identity[run], epoch)
 
     def ended(self, outcome: Outcome) -> None:
         """Save the network if required, and collect the ending."""
@@ -209,13 +205,12 @@ class JobWatcher(Watcher):
     def _report_endings(self, after: float) -> None:
         if self._endings and time.monotonic() - self._since >= after:
             endings, self._endings, self._since = self._endings, [], math.inf
-            with self._noting_failure():
-                self._listener.ended(endings)
+            self._tell(self._listener.ended, endings)
 
-    @contextmanager
-    def _noting_failure(self) -> Iterator[None]:
+    def _tell(self, event: Callable[..., None], *arguments: object) -> None:
+        """Pass an event to the listener, and note if the listener fails."""
         try:
-            yield
+            event(*arguments)
         except Exception:
             self.listener_failed = True
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, ClassVar, Self
 
 from gradwalk.sweep.schema import Status
@@ -18,6 +19,7 @@ class Row:
     table: ClassVar[str]
 
     @classmethod
+    @cache
     def columns(cls) -> tuple[str, ...]:
         """Return the names of the columns but the digest."""
         return tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
@@ -28,6 +30,7 @@ class Row:
         return f"SELECT {', '.join(cls.columns())}, digest FROM {cls.table} {more}"
 
     @classmethod
+    @cache
     def insert(cls) -> str:
         """Return the statement that writes a row in place of the one with the same key."""
         names = (*cls.columns(), "digest")

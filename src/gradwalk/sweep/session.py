@@ -175,7 +175,8 @@ def _tidy(checkpoints: Path) -> None:
 
 
 def _begun(entries: Sequence[Entry], checkpoints: Path) -> frozenset[str]:
-    return frozenset(entry.identity for entry in entries if checkpoint_path(checkpoints, entry.identity).exists())
+    saved = frozenset(checkpoints.iterdir()) if checkpoints.is_dir() else frozenset()
+    return frozenset(entry.identity for entry in entries if checkpoint_path(checkpoints, entry.identity) in saved)
 
 
 @contextlib.contextmanager
