@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 else:  # they need the packages of gradwalk[experiments]
     __getattr__ = lazily("gradwalk", {"reproduction": ("Reproduction", "reproduce")})
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Activation",
