@@ -40,6 +40,7 @@ RESULTS = {
     "estimate": lambda: gw.solve_gain("relu", 100, 200),
     "branches": lambda: gw.branch_scale("relu", 8, 5, walks=50),
     "directions": lambda: gw.directions("relu", 8, 5),
+    "advice": lambda: gw.advise("relu", 8, 10, directions=2.0),
     "plan": lambda: gwt.plan(net(), example=INPUTS),
     "probe": lambda: gwt.probe(net(), INPUTS, loss),
     "comparison": lambda: gwt.compare(net(3), INPUTS, loss),

@@ -1,15 +1,16 @@
 """`advise`: the remedies for a network through which too few directions pass, ranked, with their price."""
 
-import html
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation
 from gradwalk.checks import Weights
+from gradwalk.display import BLUE, INK, RED, Shown, axes_of
 from gradwalk.gains import SERVICEABLE
 from gradwalk.remedies.families import (
     ENOUGH,
@@ -24,6 +25,9 @@ from gradwalk.remedies.families import (
 )
 from gradwalk.simulation import simulate
 from gradwalk.theory import kind, nonlinearity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _STEEP = 100.0  # a scale at which unsteady activations are nearly homogeneous
 _HEAD = ("remedy", "activation", "weights", "gain", "directions", "spread", "nonlinear")
@@ -58,8 +62,8 @@ class Remedy:
     serves: bool
 
 
-@dataclass(frozen=True)
-class Advice:
+@dataclass(frozen=True, repr=False)
+class Advice(Shown):
     """Remedies for one network, the best first: those that serve, the least linear one before the others.
 
     Attributes:
@@ -101,10 +105,25 @@ class Advice:
         )
         return "\n".join([self.headline, *lines])
 
-    def _repr_html_(self) -> str:
-        head, *body = self.cells()
-        rows = [_html_row("th", head), *(_html_row("td", row) for row in body)]
-        return f"<p>{html.escape(self.headline)}</p><table>{''.join(rows)}</table>"
+    def __repr__(self) -> str:
+        return f"Advice({self.headline})"
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the remedies as named columns, ready for pandas.DataFrame."""
+        return {field.name: [getattr(each, field.name) for each in self.remedies] for field in fields(Remedy)}
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw how many directions pass with each remedy, and how many must, and return the axes."""
+        panel = axes_of(ax)
+        values = [remedy.directions for remedy in self.remedies]
+        errors = [2 * remedy.standard_error for remedy in self.remedies]
+        colours = [BLUE if remedy.serves else RED for remedy in self.remedies]
+        panel.barh([remedy.name for remedy in self.remedies], values, xerr=errors, color=colours)
+        panel.axvline(self.directions, color=INK, linestyle="--", label=f"{self.directions:g} must pass")
+        panel.set(xlabel="directions that pass, ± 2 standard errors", xlim=(0, None))
+        panel.invert_yaxis()
+        panel.legend(frameon=False)
+        return panel
 
 
 _AS_IT_IS = "as it is"
@@ -178,7 +197,3 @@ def _cells(remedy: Remedy) -> tuple[str, ...]:
     passing = f"{remedy.directions:.1f} ± {remedy.standard_error:.1f}"
     share = f"{100 * remedy.nonlinear:.0f} %"
     return (remedy.name, remedy.activation, remedy.weights, f"{remedy.gain:.5f}", passing, spread, share)
-
-
-def _html_row(tag: str, cells: tuple[str, ...]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
