@@ -16,6 +16,7 @@ from gradwalk.torch.given import Given, given_for
 from gradwalk.torch.layers import Exclusion, sort_out
 from gradwalk.torch.measurement import Call, Inputs, Loss, Measured, measure, over_examples
 from gradwalk.torch.outside import outside_parameters, share_seen, zero_weights
+from gradwalk.torch.passing import passing
 from gradwalk.torch.prediction import BAND, predict
 from gradwalk.torch.remedy import remedy
 from gradwalk.torch.signals import Note
@@ -80,6 +81,7 @@ def compared(measured: Measured, trace: Trace, activation: Given, where: str) ->
     by_node = {call.node: f for call, f in zip(measured.calls, reads, strict=True) if call.node is not None}
     prediction = predict(measured, trace.nodes, by_node, _Obstacles(trace).to)
     mean = measured.mean
+    directions, signal_directions = passing(measured)
     with np.errstate(invalid="ignore", divide="ignore"):
         z = (mean - prediction.mean) / prediction.sd
     return GradientWalk(
@@ -96,6 +98,8 @@ def compared(measured: Measured, trace: Trace, activation: Given, where: str) ->
         z=z,
         gains=np.array([_gain(call) for call in measured.calls]),
         relative=np.array([_relative(call, measured, trace) for call in measured.calls]),
+        directions=directions,
+        signal_directions=signal_directions,
         bias=prediction.bias,
         luck=prediction.luck,
         examples=len(measured.log_norm),

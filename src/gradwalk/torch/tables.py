@@ -15,12 +15,12 @@ _NOTES = 5
 
 def walk_table(walk: "GradientWalk") -> str:
     """Return the table of a walk, one row per layer, the stream if there is one, the first notes and the verdict."""
-    head = f"{'layer':<24} {'reads':<12} {'log-norm':>8} {'±':>5} {'predicted':>15} {'z':>5}"
+    head = f"{'layer':<22} {'reads':<12} {'log-norm':>8} {'±':>5} {'predicted':>15} {'z':>5}"
     rows = [_walk_row(walk, place) for place in range(len(walk.layers))]
     notes = [line for note in walk.notes[:_NOTES] for line in textwrap.wrap(note, _WIDTH, subsequent_indent="  ")]
     return "\n".join(
         [
-            f"{head} {'forward':>7} {'stuck':>5} {'gain':>9}",
+            f"{head} {'forward':>7} {'stuck':>5} {'gain':>8} {'dirs':>4}",
             *_shortened(rows),
             *_stream(walk),
             *_blocks(walk),
@@ -34,9 +34,10 @@ def _walk_row(walk: "GradientWalk", place: int) -> str:
     band = f"{walk.predicted[place]:.2f} ± {(walk.high - walk.low)[place] / 2:.2f}"
     reads = walk.reads[place]
     cells = [
-        f"{walk.layers[place][-24:]:<24} {(reads.name if reads else '?')[:12]:<12}",
+        f"{walk.layers[place][-22:]:<22} {(reads.name if reads else '?')[:12]:<12}",
         f"{walk.log_norm[place]:>8.2f} {walk.spread[place]:>5.2f} {band:>15} {walk.z[place]:>5.1f}",
-        f"{walk.forward[place]:>7.2f} {walk.stuck[place]:>5.0%} {walk.gains[place]:>9.3g}",
+        f"{walk.forward[place]:>7.2f} {walk.stuck[place]:>5.0%} {walk.gains[place]:>8.3g}",
+        f"{walk.directions[place]:>4.3g}",
     ]
     return " ".join(cells).replace("nan%", "  -").replace("nan", "  -")
 

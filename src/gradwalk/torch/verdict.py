@@ -21,6 +21,8 @@ _LARGE, _LEAST_LARGE = 40.0, 8.0  # times the median gain, and at least: a layer
 _SMALL = 1e-3  # times the median gain: a layer that makes it vanish
 _SUSPECT, _STEEP = 5e-3, math.log(300.0)  # a smaller lack of scale counts if its own gradient is this much too large
 _FEW = 4  # layers below which there is no typical gain among them, and 1 is taken
+_FEW_DIRECTIONS = 2.0  # of the gradients in a deep chain, below which it hardly learns,
+_ONE_DIRECTION = 1.1  # and of the signals at its output
 _ENOUGH = 0.5  # the share of the weights that must have been seen
 
 
@@ -167,7 +169,7 @@ class Judge:
         status, text = self.finding
         sentence = f"{status}: {text}." if not text.startswith("at ") else f"{status} {text}."
         if status == "healthy":
-            return " ".join([sentence, *self._unsteady()])
+            return " ".join([sentence, *self._narrow(), *self._unsteady()])
         if status in ("broken", "not measured"):
             return " ".join([sentence, *[self.walk.remedy] * bool(self.walk.remedy)])
         return " ".join([sentence, *self._range(), *(self._unsteady() or [self.walk.remedy] * bool(self.walk.remedy))])
@@ -177,6 +179,25 @@ class Judge:
         if walk.lost < 0 or not walk.chain:
             return []
         return [f"From {walk.layers[walk.lost]} on, a plain backward pass leaves the range of its dtype."]
+
+    def _narrow(self) -> list[str]:
+        """Return a sentence if the examples become alike on their way through a deep chain, back or forward."""
+        walk = self.walk
+        if not walk.is_deep:
+            return []
+        back, ahead = np.nan_to_num(walk.directions, nan=np.inf), np.nan_to_num(walk.signal_directions, nan=np.inf)
+        place, units = int(np.argmin(back)), min(walk.widths[1:])
+        if back[place] < min(_FEW_DIRECTIONS, back[-1] / 2):
+            found = (
+                f"only {back[place]:.1f} directions of {units} pass, at {walk.layers[place]}: all examples pull alike"
+            )
+        elif ahead[-1] < min(_ONE_DIRECTION, ahead[0] / 2):
+            found = f"only {ahead[-1]:.1f} directions of {units} reach the output: all inputs look alike there"
+        else:
+            return []
+        f = next((each.name for each in reversed(walk.reads) if each is not None), "?")
+        call = f"gradwalk.advise({f!r}, width={round(median(walk.widths[1:]))}, depth={len(walk.layers)})"
+        return [f"The norm is healthy, but {found}, so that learning is slow or fails; {call} ranks what helps."]
 
     def _unsteady(self) -> list[str]:
         """Return one sentence per unsteady activation with which no gain keeps a chain of this depth together."""

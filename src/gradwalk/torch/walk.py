@@ -17,7 +17,10 @@ from gradwalk.torch.verdict import LIMIT, Judge, Status, bounds, is_deep, times
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_NUMBERS = ("log_norm", "spread", "predicted", "low", "high", "z", "forward", "stuck", "gains", "relative")
+_NUMBERS = (
+    *("log_norm", "spread", "predicted", "low", "high", "z", "forward", "stuck", "gains", "relative"),
+    *("directions", "signal_directions"),
+)
 
 
 class Parameter(NamedTuple):
@@ -54,6 +57,9 @@ class GradientWalk(Shown):
         z: (log_norm - predicted) / sd.
         gains: rms(W) sqrt(fan-in), by which a layer multiplies the norm of a gradient on average.
         relative: ln(|dE/dW| / |W|).
+        directions: how many directions the gradients of the examples span, 1 / <cos^2> over pairs of examples; NaN for
+            fewer than 8 examples and for outputs that are no vectors.
+        signal_directions: the same for the pre-activations of the examples.
         bias: the mean of the final log-norm over networks with weights of this scale; NaN unless the layers are a
             chain.
         luck: its standard deviation over such networks.
@@ -84,6 +90,8 @@ class GradientWalk(Shown):
     z: Array
     gains: Array
     relative: Array
+    directions: Array
+    signal_directions: Array
     bias: float
     luck: float
     examples: int
