@@ -43,7 +43,7 @@ def test_both_errors_are_drawn_on_a_logarithmic_axis_with_lines_for_zero_and_for
     assert [line.get_ydata().tolist() for line in curves(left)] == [[0.05, 0.0005], [0.05, 2.0]]
     assert curves(right)[0].get_ydata()[0] == pytest.approx(10 / HELD_OUT)
     assert {text.get_text(): text.xy[1] for text in right.texts} == {"0 mistakes": 0.0005, "diverged": 2.0}
-    assert (left.get_yscale(), left.get_xlabel(), left.get_ylabel()) == ("log", "epoch", "error (share of examples)")
+    assert (left.get_yscale(), left.get_xlabel(), left.get_ylabel()) == ("log", "epoch", "error")
     assert [text.get_text() for text in right.get_legend().get_texts()] == ["gain 1", "gain 1.2"]
 
 

@@ -13,7 +13,9 @@ from matplotlib.figure import Figure
 from pandas.testing import assert_frame_equal
 
 from gradwalk import figures
-from gradwalk.figures import FIGURES, GREEN, RED, Table, fig1, fig2, table
+from gradwalk.figures import FIGURES, Table, fig1, fig2, table
+from gradwalk.figures.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, canvas
+from gradwalk.figures.error_axis import levels, mark, plain_ticks, shades
 
 RESULTS = Path(__file__).parents[1] / "results"
 TABLES = [path for path in sorted(RESULTS.rglob("*.csv")) if path.stem in FIGURES]
@@ -166,10 +168,38 @@ def test_figure_2_has_guide_lines_and_an_arrow_at_each_predicted_gain(gains: Tab
         assert sorted(lines(panel, GREEN)) == [(-1.0, "--"), (0.0, "-"), (1.0, "--")]
         rows = gains.where(panel="mean", activation=name)
         predicted = rows["ours" if name == "tanh" else "printed"][0]
-        (arrow,) = panel.texts
+        below, above, arrow = panel.texts
+        assert (below.get_text(), above.get_text()) == ("÷ e", "× e")
         assert arrow.xy == (predicted, 0.0)
         assert arrow.arrow_patch is not None
         assert arrow.get_text().startswith({"linear": "eq. 13", "relu": "eq. 18", "tanh": "ours"}[name])
+
+
+@pytest.mark.parametrize(
+    ("errors", "shown"),
+    [
+        ((0.86, 0.89), ["86 %", "87 %", "88 %"]),
+        ((0.05, 0.9), ["5 %", "10 %", "20 %", "50 %"]),
+        ((1e-4, 0.9), ["0.01 %", "0.1 %", "1 %", "10 %"]),
+    ],
+)
+def test_errors_are_labelled_in_per_cent_at_round_numbers(errors: tuple[float, float], shown: list[str]) -> None:
+    figure, panels = canvas(1, 1, (5, 4))
+    mark(panels[0, 0], levels(np.array(errors), 10_000))
+    panels[0, 0].plot([0, 1], errors)
+    plain_ticks(panels[0, 0], share=True)
+    figure.draw_without_rendering()
+    assert set(shown) <= {label.get_text() for label in panels[0, 0].get_yticklabels()}
+
+
+def test_every_colour_stands_out_from_white() -> None:
+    def luminance(colour: str) -> float:
+        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return float(np.dot((0.2126, 0.7152, 0.0722), linear))
+
+    for colour in (BLACK, GREY, RED, GREEN, BLUE, ORANGE, PURPLE, *shades(range(9)).values()):
+        assert 1.05 / (luminance(colour) + 0.05) >= 3, colour
 
 
 def test_the_summaries_agree_with_the_tables(walks: Table, gains: Table) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradwalk.activations import Array
 from gradwalk.figures import canvas
-from gradwalk.figures.error_axis import MARKERS, Levels, epoch_axis, levels, mark, shades
+from gradwalk.figures.error_axis import MARKERS, Levels, epoch_axis, levels, mark, plain_ticks, shades
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,14 +31,21 @@ def draw_curves(results: Sequence[Result], labels: Sequence[str] | None = None) 
 
     names = run_labels(results) if labels is None else labels
     curves = [_curves(result) for result in results]
-    lines = _levels(results, curves)
+    return draw_error_curves(curves, names, _levels(results, curves), share=_all_classify(results))
+
+
+def draw_error_curves(
+    curves: Sequence[tuple[Array, Array]], labels: Sequence[str], lines: Levels, *, share: bool
+) -> Figure:
+    """Return the figure of `draw_curves` from numbers: epochs (n) and errors of both splits (2, n) per run."""
     figure, panels = canvas(1, 2, (9.0, 3.8), sharex=True, sharey=True)
     for side, (panel, split) in enumerate(zip(panels[0], ("training", "held-out"), strict=True)):
         mark(panel, lines, named=side == 1)
-        _draw(panel, [(epochs, errors[side]) for epochs, errors in curves], names, lines)
+        _draw(panel, [(epochs, errors[side]) for epochs, errors in curves], labels, lines)
         panel.set_title(f"{split} error", fontsize=10)
         epoch_axis(panel)
-    panels[0, 0].set_ylabel("error (share of examples)" if _all_classify(results) else "error")
+    plain_ticks(panels[0, 0], share=share)
+    panels[0, 0].set_ylabel("error")
     _add_legend(figure, panels[0, 1], len(curves))
     return figure
 

@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradwalk.activations import Array
+from gradwalk.display import BLUE as BLUE
+from gradwalk.display import GREEN as GREEN
+from gradwalk.display import INK
+from gradwalk.display import RED as RED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,9 +21,10 @@ if TYPE_CHECKING:
 
 ENDINGS = (".png", ".pdf", ".svg")
 
-# Okabe and Ito's palette, which colour-blind readers can tell apart; line styles and markers differ as well.
-BLACK, GREY, RED, GREEN, BLUE = "#000000", "#999999", "#D55E00", "#009E73", "#0072B2"
-ORANGE, PURPLE = "#E69F00", "#CC79A7"
+# Hues of Okabe and Ito, which colour-blind readers can tell apart, darkened to a contrast of at least 4:1 on white.
+# Line styles and markers differ as well.
+BLACK, GREY = INK, "#6E7781"
+ORANGE, PURPLE = "#A86C00", "#B85A8F"
 
 _UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
 
@@ -38,7 +43,7 @@ def canvas(rows: int, columns: int, size: tuple[float, float], **sharing: Any) -
 def plot_walks(panel: Axes, travelled: Array, log_norm: Array) -> None:
     """Draw walks, one per row, against the number of layers travelled back, in two shades of blue."""
     for index, walk in enumerate(log_norm):
-        panel.plot(travelled, walk, color=BLUE, alpha=0.25 + 0.5 * (index % 3 == 0), linewidth=0.6)
+        panel.plot(travelled, walk, color=BLUE, alpha=0.4 + 0.4 * (index % 3 == 0), linewidth=0.6)
     panel.set_ylabel(r"$\ln\,|\delta_d|/|\delta_D|$")
     panel.set_xlim(float(travelled[0]), float(travelled[-1]))
 

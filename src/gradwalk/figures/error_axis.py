@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+_LIGHTEST = 0.56  # of viridis; lighter ones have a contrast below 3:1 on white
+_EVEN, _FEW_DECADES = 0.6, 2.2  # decades
 _APART = 2.0  # the factor between the largest error and the line of the diverged runs
 
 Value = TypeVar("Value")
@@ -80,6 +82,24 @@ def mark_constant(panel: Axes, error: float, name: str = "constant answer") -> N
     _name(panel, name, error)
 
 
+def plain_ticks(panel: Axes, *, share: bool) -> None:
+    """Label the vertical axis with plain numbers, in per cent for a share; call it when everything is drawn.
+
+    Over a small range the ticks are evenly spaced, over a few decades at 1, 2 and 5, over more at powers of 10.
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+
+    low, high = panel.get_ylim()
+    decades = np.log10(high / low)
+    if decades < _EVEN:
+        panel.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+        panel.yaxis.set_minor_locator(NullLocator())
+    else:
+        panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < _FEW_DECADES else (1,)))
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %" if share else f"{value:g}"))
+    panel.yaxis.set_minor_formatter(NullFormatter())
+
+
 def epoch_axis(panel: Axes) -> None:
     """Make the panel's horizontal axis one of epochs, with integer ticks."""
     from matplotlib.ticker import MaxNLocator
@@ -106,7 +126,7 @@ def shades(values: Iterable[Value]) -> dict[Value, str]:
     from matplotlib.colors import to_hex
 
     order = _ordered(values)
-    places = np.linspace(0.0, 0.88, len(order)) if len(order) > 1 else [0.3]  # the lightest tenth is invisible on white
+    places = np.linspace(0.0, _LIGHTEST, len(order)) if len(order) > 1 else [0.3]
     return {value: to_hex(colormaps["viridis"](place)) for value, place in zip(order, places, strict=True)}
 
 
@@ -117,7 +137,7 @@ def markers(values: Iterable[Value]) -> dict[Value, str]:
 
 def _name(panel: Axes, name: str, level: float) -> None:
     place: dict[str, Any] = {"xycoords": panel.get_yaxis_transform(), "textcoords": "offset points"}
-    panel.annotate(name, (1, level), (3, 0), va="center", fontsize=8, color="#666666", **place)
+    panel.annotate(name, (1, level), (3, 0), va="center", fontsize=8, color=GREY, **place)
 
 
 def _ordered(values: Iterable[Value]) -> Sequence[Value]:

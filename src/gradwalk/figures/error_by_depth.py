@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradwalk.figures.drawing import canvas
-from gradwalk.figures.error_axis import Levels, depth_axis, levels, mark, mark_constant
+from gradwalk.figures.error_axis import Levels, depth_axis, levels, mark, mark_constant, plain_ticks
 from gradwalk.figures.estimate import Estimate
 from gradwalk.figures.outcomes import (
     NEAR_ZERO,
@@ -108,7 +108,8 @@ def draw(table: Table, title: str) -> Picture:
     mark_constant(panel, constant_error(runs))
     _draw_points(panel, points, marks, lines)
     depth_axis(panel, unique(points["depth"]))
-    panel.set_ylabel("training error (share of examples)" if examples else "training error (mean squared error)")
+    plain_ticks(panel, share=examples is not None)
+    panel.set_ylabel("training error" if examples else "training error (mean squared error)")
     panel.set_title(f"{title}, mean over g = {listed(runs['gain'])}", fontsize=10)
     hollow = ("hollow: some\ng diverged", {"marker": "o", "markerfacecolor": "none"})
     marks.legends(figure, *([hollow] if partly_diverged(points).any() else []))
@@ -146,6 +147,6 @@ def _draw_points(panel: Axes, points: DataFrame, marks: RateMarks, lines: Levels
     for (rate_in, rate_out), same in grouped(points, "rate_in", "rate_out"):
         look, x = marks.look(rate_in, rate_out), same["depth"].to_numpy() * shift[rate_out]
         heights, partly = lines.heights(same["train_error"].to_numpy()), partly_diverged(same).to_numpy()
-        panel.plot(x, heights, color=look["color"], linewidth=0.6, alpha=0.5)
+        panel.plot(x, heights, color=look["color"], linewidth=1.1, alpha=0.8)
         for chosen, face in ((~partly, look["color"]), (partly, "none")):
             panel.plot(x[chosen], heights[chosen], linestyle="none", markerfacecolor=face, alpha=0.85, **look)

@@ -161,8 +161,10 @@ def _draw_best(panel: Axes, rows: Table, name: str) -> None:
 
 def _draw_mean(panel: Axes, rows: Table, name: str) -> None:
     zero_line(panel, GREEN)
-    for level in (-GUIDE, GUIDE):
+    for level, label in ((-GUIDE, "÷ e"), (GUIDE, "× e")):
         panel.axhline(level, color=GREEN, linestyle="--", linewidth=1)
+        place: dict[str, Any] = {"xycoords": panel.get_yaxis_transform(), "textcoords": "offset points"}
+        panel.annotate(label, (0, level), (3, 2), fontsize=8, color=GREEN, **place)
     points: dict[str, Any] = {"color": BLACK, "fmt": "o-", "markersize": 3, "linewidth": 0.8}
     panel.errorbar(rows["gain"], rows["mean"], 2 * rows["mean_error"], **points)
     if name in EQUATIONS:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradwalk.figures.drawing import GREY, canvas
-from gradwalk.figures.error_axis import Levels, levels, mark, markers, shades
+from gradwalk.figures.error_axis import Levels, levels, mark, markers, plain_ticks, shades
 from gradwalk.figures.estimate import Estimate, all_below, lowest
 from gradwalk.figures.figure import TrainedFigure
 from gradwalk.figures.outcomes import (
@@ -107,8 +107,10 @@ def draw(table: Table) -> Picture:
         _draw_least(lower, rows, lines, looks)
         upper.set_title(TITLES.get(name, name))
         lower.set_xlabel("g")
-    panels[0, 0].set_ylabel("training error, all runs\n(share of examples)")
-    panels[1, 0].set_ylabel("training error, minimum over\nlearning rates (share of examples)")
+    for panel in panels.flat:
+        plain_ticks(panel, share=True)
+    panels[0, 0].set_ylabel("training error, all runs")
+    panels[1, 0].set_ylabel("training error, minimum over\nlearning rates")
     _legend(figure, looks)
     return figure
 

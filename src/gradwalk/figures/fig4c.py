@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradwalk.figures.drawing import canvas
-from gradwalk.figures.error_axis import epoch_axis, levels, mark, mark_constant
+from gradwalk.figures.error_axis import epoch_axis, levels, mark, mark_constant, plain_ticks
 from gradwalk.figures.figure import TrainedFigure
 from gradwalk.figures.outcomes import (
     RUN,
@@ -89,7 +89,8 @@ def draw(table: Table) -> Picture:
         look |= {"linestyle": styles[first["weights"]], "linewidth": 1.2, "alpha": 0.85, "markevery": every}
         panel.plot(run["epoch"].to_numpy(), lines.heights(run["train_error"].to_numpy()), **look)
     epoch_axis(panel)
-    panel.set_ylabel("training error (share of examples)")
+    plain_ticks(panel, share=True)
+    panel.set_ylabel("training error")
     panel.set_title(_title(rows), fontsize=10)
     legend = [(f"{weights} weights", {"linestyle": style}) for weights, style in styles.items()]
     marks.legends(figure, *(legend if len(legend) > 1 else []))

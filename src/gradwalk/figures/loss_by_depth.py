@@ -17,7 +17,7 @@ import numpy as np
 from gradwalk.activations import Array
 from gradwalk.checks import WEIGHTS
 from gradwalk.figures.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, canvas
-from gradwalk.figures.error_axis import MARKERS, Levels, depth_axis, levels, mark, mark_constant
+from gradwalk.figures.error_axis import MARKERS, Levels, depth_axis, levels, mark, mark_constant, plain_ticks
 from gradwalk.figures.outcomes import Line, grouped, overview, unique
 
 if TYPE_CHECKING:
@@ -164,12 +164,12 @@ def draw(runs: DataFrame) -> Picture:
             continue
         mark(panel, lines, named=place == len(shown) - 1 or place % columns == columns - 1)
         mark_constant(panel, CHANCE, "chance,\nln 10")
-        _loss_axis(panel)
         _draw_points(panel, points[points["panel"] == shown[place]], schemes, lines)
+        plain_ticks(panel, share=False)
         depth_axis(panel, unique(points["depth"]))
         panel.set_title(shown[place], fontsize=10)
     for panel in axes[:, 0]:
-        panel.set_ylabel("training loss, median over seeds\nat the best of the learning rates")
+        panel.set_ylabel("training loss at the best of the rates:\nmedian, least and greatest of the seeds")
     _legend(figure, schemes)
     return figure
 
@@ -209,15 +209,6 @@ def _lowest(points: DataFrame, schemes: Collection[str]) -> tuple[str, float] | 
         return None
     lowest = rows.sort_values(["loss", "weights"]).iloc[0]
     return str(lowest["weights"]), float(lowest["loss"])
-
-
-def _loss_axis(panel: Axes) -> None:
-    """Put ticks at 1, 2 and 5 of each decade: losses span little more than one."""
-    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
-
-    panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    panel.yaxis.set_major_formatter(FormatStrFormatter("%g"))
-    panel.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _draw_points(panel: Axes, points: DataFrame, schemes: Sequence[str], lines: Levels) -> None:

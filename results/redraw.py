@@ -1,0 +1,40 @@
+"""Draw every picture of this folder again from the tables beside it; nothing is simulated or trained.
+
+python results/redraw.py
+"""
+
+from pathlib import Path
+
+import pandas as pd
+
+from gradwalk.figures import FIGURES, save, table
+from gradwalk.figures.curves import draw_error_curves
+from gradwalk.figures.error_axis import levels
+
+RESULTS = Path(__file__).parent
+EXAMPLES = 10_000  # of the run in mnist-100, to train on and held out
+CURVES = {1: "unbiased g, rate 0.01", 2: "unbiased g, rate 0.02"}
+
+
+def main() -> None:
+    """Draw the figures, and the curves of mnist-100."""
+    for path in sorted(RESULTS.rglob("*.png")):
+        if path.stem in FIGURES:
+            save(FIGURES[path.stem].draw(table.read(path.with_suffix(".csv"))), [path])
+    draw_mnist_100()
+
+
+def draw_mnist_100() -> None:
+    """Draw the curves of `gradwalk train` in mnist-100 from its metrics."""
+    folder = RESULTS / "mnist-100"
+    metrics = pd.read_csv(folder / "metrics.csv")
+    mistakes = metrics[["train_mistakes", "test_mistakes"]].to_numpy().T / EXAMPLES
+    runs = metrics["run"].to_numpy()
+    curves = [(metrics["epoch"].to_numpy(float)[runs == run], mistakes[:, runs == run]) for run in CURVES]
+    save(
+        draw_error_curves(curves, list(CURVES.values()), levels(mistakes, EXAMPLES), share=True), [folder / "curve.png"]
+    )
+
+
+if __name__ == "__main__":
+    main()
