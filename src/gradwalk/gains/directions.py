@@ -27,11 +27,15 @@ class Directions(Shown):
     """How many directions pass through random networks at their initialization.
 
     Attributes:
-        activation, width, depth, weights, gain: the networks; `width` and `gain` are one number, or one per layer.
+        activation: that of the networks.
+        width: units per layer, or all widths, input first.
+        depth: the number of weight layers.
+        weights: "gaussian" or "orthogonal".
+        gain: the factor on the weights, or one per layer.
         backward: the mean over networks of the participation ratio of the squared singular values of the Jacobian:
             how many independent gradients at one input still differ at layer 0. From 1 to the width.
         standard_error: of `backward`.
-        forward: 1 / <cos^2> of the angle between the pre-activations of two independent inputs at layer D: about the
+        forward: 1 / ⟨cos^2⟩ of the angle between the pre-activations of two independent inputs at layer D: about the
             width if the network tells inputs apart, 1 if it takes all of them to one line.
         forward_error: the standard error of `forward`.
         spread: the standard deviation of the final log-norm over the networks.
@@ -117,6 +121,13 @@ def directions(
         gain: the factor on the weights, for all layers or one per layer (default: the unbiased gain).
         networks: how many to sample, at least 8; by default 16 to 128, fewer for larger networks.
         seed: of the samples.
+
+    Returns:
+        The number of directions both ways, with standard errors, and the spread of the walk.
+
+    Raises:
+        ValueError: if there is no unbiased gain, an argument is out of range, or no activation has that name.
+        TypeError: if an argument has the wrong type.
 
     >>> directions("linear", width=20, depth=50, weights="orthogonal")
     Directions(linear, depth 50, orthogonal: 20.0 ± 0.0 backward, 21.2 ± 0.8 forward, of 20)

@@ -45,6 +45,8 @@ def max_depth(
         weights: "gaussian", or "orthogonal" for Haar orthogonal matrices.
         seed: of the sampled walks.
         dropout: the rate of dropout between the activation and the weights of each layer.
+        directions: how many directions must pass backward, too (see `gradwalk.directions`); more than 1. Not known with
+            dropout. Sampled: the depth is accurate to about a tenth, and infinite above 10,000.
 
     Returns:
         The number of weight layers, or infinity.
@@ -52,8 +54,6 @@ def max_depth(
     Raises:
         ValueError: if an argument is out of range, or no activation has that name.
         TypeError: if an argument has the wrong type.
-        directions: how many directions must pass backward, too (see `gradwalk.directions`); more than 1. Not known with
-            dropout. Sampled: the depth is accurate to about a tenth, and infinite above 10,000.
 
     >>> max_depth("relu", width=100, spread=1.0)
     77
@@ -99,6 +99,8 @@ def min_width(
         weights: "gaussian", or "orthogonal" for Haar orthogonal matrices.
         seed: of the sampled walks.
         dropout: the rate of dropout between the activation and the weights of each layer.
+        directions: how many directions must pass backward, too (see `gradwalk.directions`); more than 1. Not known with
+            dropout.
 
     Returns:
         Units per layer.

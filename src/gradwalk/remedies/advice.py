@@ -43,7 +43,8 @@ class Remedy:
         activation: the activation that all layers then have, as a name that `gradwalk.activation` reads.
         weights: "gaussian" or "orthogonal".
         gain: the unbiased gain of all layers, NaN where there is none.
-        directions: how many directions pass backward; `standard_error` is its error.
+        directions: how many directions pass backward.
+        standard_error: of `directions`.
         spread: the standard deviation of the final log-norm over networks.
         nonlinear: the price: which share of the output's variance is no linear function of the input, taken as 1 less
             the product over the layers of what a linear function explains of the activation. At 0 the network is
@@ -67,7 +68,9 @@ class Advice(Shown):
     """Remedies for one network, the best first: those that serve, the least linear one before the others.
 
     Attributes:
-        activation, width, depth: the network.
+        activation: that of the network.
+        width: units per layer.
+        depth: the number of weight layers.
         directions: how many directions must pass.
         remedies: all that were considered, the network as it is among them. Prints as a table.
     """
@@ -144,6 +147,13 @@ def advise(
         depth: the number of weight layers.
         directions: how many must pass backward; more than 1 and below the width.
         seed: of the samples.
+
+    Returns:
+        The remedies, the best first; prints as a table.
+
+    Raises:
+        ValueError: if an argument is out of range, or no activation has that name.
+        TypeError: if an argument has the wrong type.
 
     >>> print(advise("linear", width=20, depth=10).headline)
     10 layers of 20 units, linear: orthogonal weights (linear, gain 1.00000)

@@ -149,8 +149,7 @@ def leak_for(
     """Return the smallest leak s at which enough directions pass and the spread of the walk is serviceable.
 
     The layers then have the activation s a + (1 - s) f(a), `Activation.leaking(s)`. 0 where none is needed. Found with
-    the exact sampler, to about a tenth of 1 - s. Results are cached. Raises ValueError where even a linear network
-    passes too few directions: Gaussian weights in networks deeper than wide.
+    the exact sampler, to about a tenth of 1 - s. Results are cached.
 
     Args:
         activation: a name such as "relu", or an `Activation`.
@@ -159,6 +158,14 @@ def leak_for(
         directions: how many must pass backward.
         weights: "orthogonal", or "gaussian".
         seed: of the samples.
+
+    Returns:
+        The leak s, from 0 to 1.
+
+    Raises:
+        ValueError: if even a linear network passes too few directions: Gaussian weights in networks deeper than wide;
+            if an argument is out of range, or no activation has that name.
+        TypeError: if an argument has the wrong type.
 
     >>> leak_for("tanh", width=24, depth=4), 0.6 < leak_for("relu", width=24, depth=50) < 0.9
     (0.0, True)

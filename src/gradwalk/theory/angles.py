@@ -24,6 +24,17 @@ def correlation_map(activation: str | Activation, correlation: float, q: float =
 
     a and b are normal with variance q and the given correlation. Exact for infinite width, computed to about 1e-9.
 
+    Args:
+        activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`.
+        correlation: of the pre-activations of the two inputs, from -1 to 1.
+        q: their variance.
+
+    Returns:
+        The correlation one layer up.
+
+    Raises:
+        ValueError: if an argument is out of range, or no activation has that name.
+
     >>> round(correlation_map("linear", 0.3), 9), round(correlation_map("relu", 0.0), 9), round(1 / math.pi, 9)
     (0.3, 0.318309886, 0.318309886)
     """
@@ -41,6 +52,16 @@ def correlation_slope(activation: str | Activation, q: float = 1.0) -> float:
     Angles between close inputs shrink by its square root per layer if it is below 1. Where the signal is at a fixed
     point of `q_map`, it equals `chi`. relu has 1: the angle shrinks more slowly than exponentially.
 
+    Args:
+        activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`.
+        q: the variance of the pre-activations.
+
+    Returns:
+        The slope.
+
+    Raises:
+        ValueError: if an argument is out of range, or no activation has that name.
+
     >>> round(correlation_slope("relu"), 9)
     1.0
     """
@@ -54,6 +75,16 @@ def correlation_fixed_point(activation: str | Activation, q: float = 1.0) -> flo
     """Return the correlation to which those of all inputs tend: the smallest fixed point of `correlation_map` from 0.
 
     It is 1 where inputs merge, for relu among others.
+
+    Args:
+        activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`.
+        q: the variance of the pre-activations.
+
+    Returns:
+        The correlation, from 0 to 1.
+
+    Raises:
+        ValueError: if an argument is out of range, or no activation has that name.
 
     >>> correlation_fixed_point("relu"), correlation_fixed_point("tanh", q=4.0)
     (1.0, 0.0)
