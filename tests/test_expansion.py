@@ -102,6 +102,14 @@ def test_the_expanded_gain_stops_the_drift_of_sampled_walks(name, width, depth, 
     assert ours.spread == pytest.approx(walks.spread, rel=4 / math.sqrt(2000) + 0.05)
 
 
+def test_the_first_layer_is_standard_normal_also_with_orthogonal_weights():
+    """With one layer the overlap is fresh, and the step of the finer quadrature is exact: third order is left out."""
+    layer = table(activation("tanh"), 40, 0.0, "orthogonal", -12, 6)
+    exact = gw.step("tanh", 40, q=1.0, weights="orthogonal")
+    assert mean_walk(layer, 0.0, 1) == pytest.approx(exact.drift / 2, abs=40**-3)
+    assert walk(layer, 0.0, 1).spread == pytest.approx(math.sqrt(exact.variance) / 2, rel=0.01)
+
+
 def test_the_slope_is_the_response_of_the_walk_to_the_gain():
     ours = expanded("tanh", 40, 50)
     layer = table(activation("tanh"), 40, 0.0, "gaussian", -12, 6)

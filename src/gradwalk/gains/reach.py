@@ -36,7 +36,7 @@ def max_depth(
     """Return the largest depth at which the final log-norm at the unbiased gain has at most that spread.
 
     Exact for neutral activations, floor(4 spread^2 / variance of ln z), and infinite where that variance is 0 (linear
-    with orthogonal weights). For the others sampled, accurate to a few percent, and infinite above 100,000.
+    with orthogonal weights). For the others accurate to a few percent, and infinite above 100,000.
 
     Args:
         activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`.
@@ -89,7 +89,7 @@ def min_width(
 ) -> int:
     """Return the smallest width at which the final log-norm at the unbiased gain has at most that spread.
 
-    Exact for neutral activations; a ReLU network needs about 5 depth / (4 spread^2) units. For the others sampled,
+    Exact for neutral activations; a ReLU network needs about 5 depth / (4 spread^2) units. For the others
     accurate to a few percent.
 
     Args:
