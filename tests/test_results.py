@@ -16,6 +16,7 @@ from gradwalk.report.committed import best_committed, committed
 from gradwalk.report.tables import read_tables
 
 RESULTS = Path(__file__).parent.parent / "results"
+ERRORS = ("train_error", "test_error")
 README = (RESULTS / "README.md").read_text("utf-8")
 SECTIONS = re.split(r"^##+ ", README, flags=re.MULTILINE)[1:]
 
@@ -180,3 +181,27 @@ def test_the_targets_of_the_benchmarks_are_counted_right():
     assert f"{len(targets) - 1} of its {len(targets)} targets hold" in said
     assert f"{missed['found']} where less than 2 % was required" in said
     assert f"gives {again[0]['found']}" in said
+
+
+def last_epochs(path):
+    """Return the last row of each run in a file that `gradwalk sweep export --epochs` wrote."""
+    with path.open(encoding="utf-8") as file:
+        return {row["identity"]: row for row in csv.DictReader(file)}.values()
+
+
+@pytest.mark.parametrize("name", ["thousand-leak", "layers-256"])
+def test_networks_with_a_leak_learned_what_is_said(name):
+    said = section("A leak, by activation")
+    for row in last_epochs(RESULTS / "directions" / f"{name}.csv"):
+        ended = f"{int(row['train_mistakes']):,} | {int(row['test_mistakes']):,}"
+        assert f"| {row['depth']} | {row['activation']} | {row['seed']} | {row['epoch']} | {ended} |" in said
+
+
+def test_ten_thousand_layers_by_gain_ended_as_is_said():
+    said = section("Depth as far as it goes")
+    with (RESULTS / "deep" / "ten-thousand-gains.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["status"] != "waiting"]
+    assert len(rows) == 6
+    for row in rows:
+        errors = [f"{float(row[name]):.1%}".replace("%", " %") if row[name] else "diverged" for name in ERRORS]
+        assert f"| {row['gain'] or 'unbiased'} | {' | '.join(errors)} |" in said
