@@ -16,7 +16,7 @@ from gradwalk import activations, checks
 from gradwalk.activations import Activation
 from gradwalk.checks import Weights
 from gradwalk.gains import SERVICEABLE, backward_directions, default_networks, solve_gain
-from gradwalk.theory import wide_directions
+from gradwalk.theory import kind, wide_directions
 
 Family = Callable[[Activation, float], Activation]
 
@@ -24,7 +24,7 @@ ENOUGH = 6.0  # directions from which plain networks of up to a thousand layers 
 _AIM = 1.1  # times the directions asked for, so that errors of the estimate do not matter
 _CLOSE = 1.3  # times the directions asked for, at which a search ends
 _TRIALS = 8
-_WALKS = 64  # per gain: its error then shifts the final log-norm by an eighth of the spread
+_WALKS = 64  # per gain of an unsteady activation: its error shifts the final log-norm by an eighth of the spread
 _BENDS = (1e-3, 0.999)
 
 
@@ -59,7 +59,8 @@ def outcome(f: Activation, setting: Setting) -> Outcome:
     width, depth, weights, seed = setting
     widths = (width,) * (depth + 1)
     try:
-        estimate = solve_gain(f, widths, weights=weights, seed=seed, walks=_WALKS)
+        walks = _WALKS if kind(f) == "unsteady" else None
+        estimate = solve_gain(f, width, depth, weights=weights, seed=seed, walks=walks)
         passing = backward_directions(f, widths, weights, estimate.value, default_networks(widths), seed)
     except ValueError:  # the signal of an unsteady activation leaves all bounds
         return HOPELESS
