@@ -10,7 +10,9 @@ import sys
 from gradwalk import cli
 
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["gradwalk.cli.sweep", "gradwalk.cli.train", "gradwalk.sweep", "sklearn.datasets"])
+processes.set_forkserver_preload(
+    ["gradwalk.cli.sweep", "gradwalk.cli.train", "gradwalk.sweep.session", "sklearn.datasets"]
+)
 
 
 def started(words, log=os.devnull, before=None, *arguments):
