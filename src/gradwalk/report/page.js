@@ -6,7 +6,8 @@
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const touch = window.matchMedia("(pointer: coarse)").matches;
   // No mode bar: it would cover the data. Dragging zooms, and a double click shows everything again.
-  const config = { responsive: true, displayModeBar: false, showTips: false, logging: 0 };
+  const config = { responsive: true, displayModeBar: false, showTips: false };
+  window.Plotly.setPlotConfig({ logging: 0 }); // it warns where a legend leaves little room on paper
 
   function resolved(value, style) {
     if (typeof value === "string") {
