@@ -35,7 +35,7 @@ help:
 	@echo "make format   format the code and apply the linter's fixes"
 	@echo "make bench    time everything against its alternatives in results/benchmarks.md (half an hour on 2 cores)"
 	@echo "make fuzz     make 100,000 random calls of the public functions and the command line (15 minutes)"
-	@echo "make stress   flip 200 random bits of each kind of file, and kill sweeps 100 times (10 minutes)"
+	@echo "make stress   flip 200 random bits of each kind of file, kill sweeps 100 times and drivers of Ray (10 minutes)"
 	@echo "make docs     build the documentation site in build/site/"
 	@echo "make pictures  draw the picture of README.md again (a minute)"
 	@echo "make notebooks  run the notebooks in examples/ again (a minute)"
@@ -76,6 +76,7 @@ fuzz: $(VENV)/.test-installed
 stress: $(VENV)/.test-installed
 	nice $(BIN)/python stress/flips.py
 	nice $(BIN)/python stress/kills.py
+	nice $(BIN)/python stress/ray_drivers.py
 
 docs: $(VENV)/.docs-installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
