@@ -385,6 +385,9 @@ TARGETS = (
             "pair": v.one_of("gradients", "inputs", None),
         },
     ),
+    Target("directions", gw.directions, chain | {"networks": v.whole(2, 12)}, weight=1),
+    Target("leak_for", gw.leak_for, {"activation": v.neutral, "width": v.width, "depth": v.depth}, weight=1),
+    Target("advise", gw.advise, {"activation": v.neutral, "width": v.width, "depth": v.depth}, weight=1),
     Target(
         "dropout of a chain",
         lambda activation, width, dropout: gw.gain(activation, width, dropout=dropout),
