@@ -325,9 +325,9 @@ def test_files_in_the_data_folder_are_listed_before_they_are_converted(toy: Data
 
 
 def test_fetch_refuses_unknown_names_and_folders(toy: DataSource) -> None:
-    with pytest.raises(ValueError, match=r"^fetch: there is no data set 'cifar'; known are mnist, .*timit"):
+    with pytest.raises(ValueError, match=r"^there is no data set 'cifar'; known are mnist, .*timit"):
         run("fetch", "cifar")
-    with pytest.raises(FileNotFoundError, match=r"^data: folder must exist"):
+    with pytest.raises(FileNotFoundError, match=r"^--from must exist, got --from"):
         run("fetch", "toy", "--from", "/no/such/place")
 
 

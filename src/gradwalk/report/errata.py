@@ -6,11 +6,11 @@ Whatever can be computed is computed here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
 from gradwalk.gains import gain
+from gradwalk.nets.widths import autoencoder_widths, classifier_widths, parameter_count
 from gradwalk.theory import step
 
 FORMULAS = (("relu", 6), ("relu", 10), ("relu", 100), ("linear", 100))
@@ -121,41 +121,29 @@ def _drift_of_relu() -> Erratum:
 
 def _width_of_classifier() -> Erratum:
     printed, limit, depth = 1228, 4e6, 4
-
-    def counted() -> str:
-        from gradwalk.nets.widths import classifier_widths, parameter_count
-
-        first = classifier_widths(_PIXELS, _CLASSES, depth, limit)
-        below = parameter_count((_PIXELS, *[printed] * (depth - 1), _CLASSES))
-        deep = classifier_widths(_PIXELS, _CLASSES, 512, limit)[1]
-        deepest = classifier_widths(_PIXELS, _CLASSES, 1000, 62e6)[1]
-        return (
-            f"N = {printed} has {below:,} parameters; the first above the limit is N = {first[1]} with "
-            f"{parameter_count(first):,}; D = 512 gives {deep} and D = 1000 gives {deepest}, as printed"
-        )
-
-    correct = "one unit more: N is the first width above the limit"
-    return Erratum("E6", f"MNIST, 4e6 parameters, D = {depth}: N = {printed}", correct, _if_torch(counted))
+    first = classifier_widths(_PIXELS, _CLASSES, depth, limit)
+    below = parameter_count((_PIXELS, *[printed] * (depth - 1), _CLASSES))
+    deep = classifier_widths(_PIXELS, _CLASSES, 512, limit)[1]
+    deepest = classifier_widths(_PIXELS, _CLASSES, 1000, 62e6)[1]
+    return Erratum(
+        "E6",
+        f"MNIST, 4e6 parameters, D = {depth}: N = {printed}",
+        "one unit more: N is the first width above the limit",
+        f"N = {printed} has {below:,} parameters; the first above the limit is N = {first[1]} with "
+        f"{parameter_count(first):,}; D = 512 gives {deep} and D = 1000 gives {deepest}, as printed",
+    )
 
 
 def _widths_of_autoencoder() -> Erratum:
     limit, depth, code = 16e6, 128, 30
-
-    def counted() -> str:
-        from gradwalk.nets.widths import autoencoder_widths, parameter_count
-
-        deep, shallow = autoencoder_widths(_PIXELS, depth, limit), autoencoder_widths(_PIXELS, 4, limit)
-        return (
-            f"an increase of {deep[1] - deep[2]} is the first above the limit, with {parameter_count(deep):,} "
-            f"parameters. D = 4 gives {list(shallow[1:])}, as printed"
-        )
-
+    deep, shallow = autoencoder_widths(_PIXELS, depth, limit), autoencoder_widths(_PIXELS, 4, limit)
     return Erratum(
         "E7",
         "auto-encoder, D = 128: 576 567 558 ... 48 39 30 38 48 ... 576 784",
         "no constant increase gives those widths: 576 − 30 is no multiple of 9, and 38 breaks the symmetry. The rule "
         f"as written gives {_evenly_rising(depth, code, 9)}",
-        _if_torch(counted),
+        f"an increase of {deep[1] - deep[2]} is the first above the limit, with {parameter_count(deep):,} parameters. "
+        f"D = 4 gives {list(shallow[1:])}, as printed",
     )
 
 
@@ -180,13 +168,3 @@ def _order_of_expansion() -> Erratum:
         "the second order is more accurate: ⟨ln z⟩ = −1/N − 1/(3N²) for a linear net",
         f"N = {n}: exact {exact:.5f}, first order {first:.5f}, second order {second:.5f}",
     )
-
-
-def _if_torch(counted: Callable[[], str]) -> str:
-    """Return what was counted with `gradwalk.nets`, or that counting it needs PyTorch."""
-    try:
-        return counted()
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        return "counted if PyTorch is installed: pip install 'gradwalk[torch]'"
