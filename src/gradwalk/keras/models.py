@@ -66,7 +66,7 @@ def init(
         activation: the one that layers read where it cannot be determined: one for all, or a mapping from names or
             patterns to activations.
         weights: "gaussian" or "orthogonal".
-        only: names, patterns such as "encoder.*" or types of the layers to draw; a layer that is named is drawn even if
+        only: names, patterns such as "encoder/*" or types of the layers to draw; a layer that is named is drawn even if
             it would be left alone otherwise.
         skip: names, patterns or types of the layers to leave alone.
         seed: an int gives the same weights at each call, None new ones; or a `keras.random.SeedGenerator`.
