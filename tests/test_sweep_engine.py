@@ -129,6 +129,8 @@ def test_operations_are_those_of_the_products_of_an_epoch():
         count += forward * (train_examples + train_examples + test_examples)  # a step, and the measurement
         count += forward * train_examples * (2 if d else 1)  # the gradient, and back to the layer before
     assert epoch_flops(widths, train_examples, test_examples) == count
+    seldom = epoch_flops(widths, train_examples, test_examples, measure_every=4)
+    assert seldom == count - 0.75 * 2 * (7 * 5 + 5 * 4 + 4 * 3) * (train_examples + test_examples)
 
 
 def test_stacks_are_even_and_stay_below_their_memory():

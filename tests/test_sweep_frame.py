@@ -5,12 +5,12 @@ import math
 
 import pandas as pd
 import pytest
-from helpers.small_sweep import WITH_DIVERGED
+from helpers.small_sweep import SMALL, WITH_DIVERGED
 
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 
-from gradwalk.sweep import Result, Spec, Store, plot, run_sweep
+from gradwalk.sweep import Result, Spec, Store, plot, run_sweep, status
 from gradwalk.sweep.export import write_table
 from gradwalk.sweep.frame import runs_frame
 from gradwalk.sweep.labels import run_labels
@@ -46,6 +46,16 @@ def test_the_frame_of_epochs_has_the_settings_of_its_runs(small):
         assert {key: row[key] for key in vars(epoch)} == vars(epoch)
         assert (row["identity"], row["depth"], row["gain"]) == (result.identity, result.run.depth, result.run.gain)
         assert row["train_error"] == epoch.train_mistakes / 100
+
+
+def test_frames_name_the_epochs_that_were_measured(tmp_path):
+    summary = run_sweep(Spec.load(SMALL, ["epochs=5", "measure_every=2"]), tmp_path)
+    epochs, runs = summary.epochs_frame(), summary.runs_frame()
+    for _, measured in epochs.groupby("identity"):
+        assert measured["epoch"].tolist() == [2, 4, 5]
+        assert (measured["measure_every"] == 2).all()
+    assert (runs["epochs_done"] == 5).all()
+    assert status(tmp_path).epochs_done == 5 * len(runs)
 
 
 def test_columns_have_the_types_of_the_settings_whatever_their_values(small):

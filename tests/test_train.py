@@ -179,6 +179,31 @@ class TestTraining:
         counts = [epoch.train_mistakes for epoch in outcome.epochs]
         assert counts[-1] == 0 < min(counts[:-1])
 
+    def test_measuring_every_third_epoch_trains_the_same_network_and_counts_clipped_steps_in_between(self, digits):
+        often, seldom = (Run(**(SMALL | {"epochs": 7, "clip": 1e-3, "measure_every": every})) for every in (1, 3))
+        (each,), (third,) = (train([run], digits) for run in (often, seldom))
+        assert [epoch.epoch for epoch in third.epochs] == [3, 6, 7]
+        by_number = {epoch.epoch: epoch for epoch in each.epochs}
+        for epoch in third.epochs:
+            same = by_number[epoch.epoch]
+            assert (epoch.train_loss, epoch.test_mistakes) == (same.train_loss, same.test_mistakes)
+        clipped = [epoch.clipped for epoch in each.epochs]
+        assert [epoch.clipped for epoch in third.epochs] == [sum(clipped[:3]), sum(clipped[3:6]), clipped[6]]
+        assert sum(clipped) > 0
+
+    def test_runs_of_one_stack_are_measured_after_their_own_last_epoch(self, digits):
+        short, long = (Run(**(SMALL | {"epochs": epochs, "measure_every": 2})) for epochs in (3, 5))
+        outcomes = train([short, long], digits, threads=1)
+        assert [[epoch.epoch for epoch in outcome.epochs] for outcome in outcomes] == [[2, 3], [2, 4, 5]]
+
+    def test_an_interrupted_training_resumes_between_two_measurements(self, digits, tmp_path):
+        seldom = runs(1, epochs=LONG, clip=1e-3, measure_every=40)
+        with pytest.raises(KeyboardInterrupt):
+            train(seldom, digits, folder=tmp_path, watcher=InterruptAt(7))
+        (path,) = tmp_path.iterdir()
+        assert 0 < load_state(path, seldom[0].identity(digits)).epochs < 40
+        assert_same(train(seldom, digits, folder=tmp_path)[0], train(seldom, digits)[0])
+
     def test_what_is_measured_is_what_the_exported_network_does(self, digits):
         (outcome,) = train(runs(1), digits)
         model = nets.sequential(

@@ -175,7 +175,7 @@ def show_status(folder: Folder, as_json: Json = False) -> None:
 def export(
     folder: Folder,
     to: Annotated[Path, path_option("File to write, .csv or .parquet.")],
-    epochs: Annotated[bool, typer.Option("--epochs", help="One row per run and epoch (default: per run).")] = False,
+    epochs: Annotated[bool, typer.Option("--epochs", help="One row per measured epoch (default: per run).")] = False,
     as_json: Json = False,
 ) -> None:
     """Write the results as a table for other programs: settings and measurements, one row per run or epoch.

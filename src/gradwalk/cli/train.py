@@ -61,6 +61,9 @@ def train(
     batch: Annotated[str | None, _setting("Examples per minibatch.", "100", "INT")] = None,
     clip: Annotated[str | None, _setting("Clip gradients to this norm; none disables clipping.", "10", "FLOAT")] = None,
     epochs: Annotated[str | None, _setting("Number of passes over the training examples.", "20", "INT")] = None,
+    measure_every: Annotated[
+        str | None, _setting("Measure both splits after every so many epochs, and the last.", "1", "INT")
+    ] = None,
     stop_at_zero: Annotated[bool, typer.Option("--stop-at-zero", help="Stop a run once it makes no mistake.")] = False,
     seed: Annotated[str | None, _setting("Seed of the initial weights.", "0", "INT")] = None,
     data_seed: Annotated[str | None, _setting("Seed of the order of the examples.", "0", "INT")] = None,

@@ -26,7 +26,7 @@ def result_table(results: Sequence[Result]) -> list[list[str]]:
 def _progress(result: Result) -> str:
     if result.status == "failed":
         return "failed"
-    return str(len(result.epochs)) if result.diverged is None else f"diverged in {result.diverged}"
+    return str(result.epochs_done) if result.diverged is None else f"diverged in {result.diverged}"
 
 
 def _measured(result: Result) -> list[str]:

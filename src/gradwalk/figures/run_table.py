@@ -28,7 +28,7 @@ def by_run(results: Sequence[Result], datasets: Datasets) -> Table:
     train_error and test_error are shares of mistakes, or mean squared errors in reconstruction; lowest_error is the
     least training error after any epoch. diverged: the epoch in which the run diverged. epochs: how many were to be
     trained, epoch: how many were. clipped: the steps with a clipped gradient in all epochs, clipped_first and
-    clipped_last those in the first and the last one. seconds: of all epochs.
+    clipped_last those up to the first measurement and before the last one. seconds: of all epochs.
     """
     rows = []
     settings = _settings_by_run(results, datasets)
@@ -36,7 +36,7 @@ def by_run(results: Sequence[Result], datasets: Datasets) -> Table:
         last = result.epochs[-1] if result.status == "done" else None
         row = _row(result, settings[result.run], last)
         errors = [_errors(result, epoch)["train_error"] for epoch in result.epochs]
-        row |= {"lowest_error": min(errors, default=np.nan), "epoch": len(result.epochs)}
+        row |= {"lowest_error": min(errors, default=np.nan), "epoch": result.epochs_done}
         row |= {"seconds": sum(epoch.seconds for epoch in result.epochs)} | _clipped(result)
         rows.append(row)
     return Table.of(rows)

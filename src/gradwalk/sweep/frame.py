@@ -39,13 +39,17 @@ _DTYPES = {str: "string", float: "float64", int: "int64", bool: "bool", pd.Times
 def runs_frame(results: Sequence[Result]) -> pd.DataFrame:
     """Return a data frame with one row per run: status, settings, and what was measured in its last epoch.
 
-    `epochs` is the setting, `epochs_done` the number of epochs measured. `clipped` is summed over epochs.
+    `epochs` is the setting, `epochs_done` the last epoch that was measured. `clipped` is summed over epochs.
     """
     return _frame([_run_row(result) for result in results], RUN_COLUMNS)
 
 
 def epochs_frame(results: Sequence[Result]) -> pd.DataFrame:
-    """Return a data frame with one row per run and epoch: the run's settings, and what was measured in the epoch."""
+    """Return a data frame with one row per run and measured epoch: the run's settings, and what was measured.
+
+    `epoch` is its number; with `measure_every` above 1 there is no row for the epochs between, and `clipped` and
+    `seconds` are of all epochs since the row before.
+    """
     lengths = [len(result.epochs) for result in results]
     settings = settings_frame(results).loc[np.repeat(np.arange(len(results)), lengths)]
     return pd.concat([settings.reset_index(drop=True), pd.DataFrame(measured_columns(results))], axis=1)
@@ -57,7 +61,7 @@ def _run_row(result: Result) -> dict[str, Any]:
         **{name: getattr(result, name) for name in RUN_COLUMNS if name in _RESULT or name in _ERRORS},
         **vars(result.run),
         **{name: None if last is None else getattr(last, name) for name in _LAST},
-        "epochs_done": len(table),
+        "epochs_done": result.epochs_done,
         "clipped": int(table.column("clipped").sum()),
         **{name: _date(getattr(result, name)) for name in ("began", "ended")},
         "versions": None if result.versions is None else json.dumps(result.versions),

@@ -61,8 +61,9 @@ class Job:
 
     @cached_property
     def epoch_flops(self) -> float:
-        """The floating-point operations of one network per epoch: its steps, and the evaluation at the end."""
-        return epoch_flops(self.architecture.widths, len(self.data.train), len(self.data.test))
+        """The floating-point operations of one network per epoch: its steps, and its share of the measurements."""
+        examples = len(self.data.train), len(self.data.test)
+        return epoch_flops(self.architecture.widths, *examples, self.entries[0].run.measure_every)
 
     @property
     def flops(self) -> float:
@@ -79,18 +80,18 @@ class Job:
         return [self.part(self.entries[:middle]), self.part(self.entries[middle:])]
 
 
-def epoch_flops(widths: Sequence[int], train_examples: int, test_examples: int) -> float:
+def epoch_flops(widths: Sequence[int], train_examples: int, test_examples: int, measure_every: int = 1) -> float:
     """Return the floating-point operations of one network per epoch, counting matrix products only.
 
     A step multiplies by each weight three times per example, except that nothing is propagated back through the first
-    layer; at the end of the epoch both splits are propagated forward once more.
+    layer; after every `measure_every` epochs both splits are propagated forward once more.
 
     >>> epoch_flops((10, 5, 2), 100, 50)
     44000.0
     """
     products = [fan_in * fan_out for fan_in, fan_out in pairwise(widths)]
     step = 3 * sum(products) - products[0]
-    return 2.0 * (train_examples * step + (train_examples + test_examples) * sum(products))
+    return 2.0 * (train_examples * step + (train_examples + test_examples) * sum(products) / measure_every)
 
 
 def make_jobs(

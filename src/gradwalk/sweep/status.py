@@ -42,7 +42,7 @@ def status(folder: str | Path) -> SweepStatus:
     return SweepStatus(
         folder=Path(folder),
         counts=count_statuses(results),
-        epochs_done=sum(len(result.epochs) for result in results),
+        epochs_done=sum(result.epochs_done for result in results),
         epochs_total=sum(result.run.epochs for result in results),
         writer=writer,
         best=best_result(results),

@@ -54,6 +54,11 @@ class Result:
         return self.epochs[-1] if self.epochs else None
 
     @property
+    def epochs_done(self) -> int:
+        """The number of epochs up to the last that was measured."""
+        return self.epochs[-1].epoch if self.epochs else 0
+
+    @property
     def train_error(self) -> float:
         """The last epoch's share of mistakes, or reconstruction error; NaN before the first epoch or if diverged."""
         last = self.last

@@ -103,7 +103,9 @@ def _check_runs(runs: Sequence[Run]) -> None:
     if not runs:
         raise ValueError("train: at least one run is needed, got runs=[]")
     if len({run.stacks_with() for run in runs}) > 1:
-        raise ValueError("train: runs of one stack must share architecture, data, batch, data_seed and optimizer")
+        raise ValueError(
+            "train: runs of one stack must share architecture, data, batch, data_seed, optimizer and measure_every"
+        )
 
 
 def _check_data(data: Dataset) -> None:

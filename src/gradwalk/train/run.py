@@ -48,7 +48,8 @@ class Run(BaseModel):
     learning rates over depth. bias_rate: the learning rate of the biases relative to that of the weights; 0 freezes
     them. optimizer: its name, with parameters in parentheses as in "adam(beta2=0.99)". weight_decay: as in torch.optim,
     an L2 term of the gradient, or decoupled for "adamw". decay: factor of all learning rates after each epoch. clip:
-    the largest norm of the gradient of all parameters together; longer gradients are scaled down to it.
+    the largest norm of the gradient of all parameters together; longer gradients are scaled down to it. measure_every:
+    both splits are measured after every so many epochs, and after the last; `stop_at_zero` looks only then.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -75,6 +76,7 @@ class Run(BaseModel):
     batch: int = Field(100, ge=1, le=checks.WIDEST)
     clip: Positive | None = 10.0
     epochs: int = Field(20, ge=1, le=checks.WIDEST)
+    measure_every: int = Field(1, ge=1, le=checks.WIDEST)
     stop_at_zero: bool = False
     seed: int = Field(0, ge=0, le=LARGEST_SEED)
     data_seed: int = Field(0, ge=0, le=LARGEST_SEED)
@@ -176,11 +178,16 @@ class Run(BaseModel):
         facts = self.model_dump() | {"data": data.digest, "activation": activation}
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:20]
 
+    def is_measured(self, epoch: int) -> bool:
+        """Return whether both splits are measured after this epoch, counted from 1."""
+        return epoch % self.measure_every == 0 or epoch >= self.epochs
+
     def stacks_with(self) -> tuple[Any, ...]:
-        """Return what runs must share to train in one stack: architecture, data, minibatches and optimizer."""
+        """Return what runs must share to train in one stack: architecture, data, minibatches, optimizer and so on."""
         return (
             *(self.data, self.examples, self.scaling, self.task),
             *(self.activation, self.depth, self.params, self.width, self.batch, self.data_seed, self.optimizer),
+            self.measure_every,
         )
 
 

@@ -18,7 +18,8 @@ class Epoch:
     """What is measured at the end of an epoch, on the whole of each split.
 
     mistakes: misclassified examples, 0 in reconstruction, where the loss is the reconstruction error.
-    clipped: steps of this epoch in which the gradient was clipped. seconds: of the stack that the run trained in.
+    clipped: steps since the previous measurement in which the gradient was clipped. seconds: since then, of the stack
+    that the run trained in.
     """
 
     epoch: int
@@ -40,8 +41,8 @@ class State:
     """Where a run stands: its parameters, the epochs it has finished, and the steps it has taken of the next one.
 
     slots: the optimizer's state, empty before the first step, after the last one and for an optimizer without any.
-    clipped: steps of the current epoch with a clipped gradient. seconds: of all epochs. diverged: the epoch in which
-    the loss ceased to be finite.
+    clipped: steps with a clipped gradient since the last measurement. seconds: of all epochs. diverged: the epoch in
+    which the loss ceased to be finite. history: the epochs that were measured.
     """
 
     weights: list[torch.Tensor]
@@ -64,7 +65,7 @@ class Outcome:
 
     @property
     def epochs(self) -> tuple[Epoch, ...]:
-        """The measurements, one per epoch."""
+        """The measurements, one per epoch that was measured."""
         return tuple(self.state.history)
 
     @property
@@ -74,5 +75,5 @@ class Outcome:
 
     @property
     def last(self) -> Epoch | None:
-        """The measurements of the last epoch that was finished."""
+        """The last measurements."""
         return self.state.history[-1] if self.state.history else None

@@ -116,7 +116,7 @@ class Worker:
         self.limit = torch.tensor(limits, dtype=torch.float32, device=self.device) if min(limits) < np.inf else None
 
     def _epoch(self) -> None:
-        """Take the remaining steps of the epoch, measure, and drop the runs that have ended."""
+        """Take the remaining steps of the epoch, and end it unless the worker is to stop."""
         started = time.monotonic()
         for rows in self._minibatches():
             self.step(rows)
@@ -127,7 +127,7 @@ class Worker:
                 started = self._clock(started)
                 self.save()
         self._clock(started)
-        self._measure()
+        self._end_epoch()
 
     def _minibatches(self) -> Iterator[Rows]:
         run, count = self.members[0].run, len(self.data.train)
@@ -143,23 +143,30 @@ class Worker:
             self.clipped[place] += factor < 1
         return shorten if any(factor != 1 for factor in factors) else None
 
-    def _measure(self) -> None:
-        """Measure both splits at the end of an epoch; runs that diverged or reached their end leave the stack."""
-        measurements = [self._evaluate(split) for split in (self.data.train, self.data.test)]
+    def _end_epoch(self) -> None:
+        """Advance all members to the next epoch, and drop those that diverged or reached their end."""
         self._update_states()
-        for place, member in enumerate(self.members):
-            (train_loss, train_mistakes), (test_loss, test_mistakes) = (
-                (float(loss[place]), int(mistakes[place])) for loss, mistakes in measurements
-            )
-            self._end_epoch(member, (train_loss, train_mistakes, test_loss, test_mistakes))
+        for member in self.members:
+            member.state.epochs, member.state.steps = member.state.epochs + 1, 0
+        self._measure()
         self._settle()
         self._drop(self._done())
 
-    def _end_epoch(self, member: Member, measured: tuple[float, int, float, int]) -> None:
-        """Advance a member to its next epoch, and record and report the one that ended."""
+    def _measure(self) -> None:
+        """Measure both splits for the runs whose settings ask for it after this epoch."""
+        due = [place for place, member in enumerate(self.members) if member.run.is_measured(member.state.epochs)]
+        measurements = [self._evaluate(split) for split in (self.data.train, self.data.test)] if due else []
+        for place in due:
+            (train_loss, train_mistakes), (test_loss, test_mistakes) = (
+                (float(loss[place]), int(mistakes[place])) for loss, mistakes in measurements
+            )
+            self._record(self.members[place], (train_loss, train_mistakes, test_loss, test_mistakes))
+
+    def _record(self, member: Member, measured: tuple[float, int, float, int]) -> None:
+        """Record and report the epoch that ended."""
         state = member.state
         seconds = state.seconds - sum(epoch.seconds for epoch in state.history)
-        state.epochs, state.steps, state.clipped, clipped = state.epochs + 1, 0, 0, state.clipped
+        state.clipped, clipped = 0, state.clipped
         if not np.isfinite(measured[0]):
             state.diverged = state.epochs
             return
