@@ -5,7 +5,7 @@
 makes a figure of your own part of `gradwalk reproduce mine` and of the page.
 """
 
-from gradwalk.figures import fig1, fig2, fig3, fig4a, fig4b, fig4c, fig4d, initialisers, optimizers
+from gradwalk.figures import fig1, fig2, fig3, fig4a, fig4b, fig4c, fig4d, initialisers, learning, optimizers
 from gradwalk.figures.drawing import (
     BLACK,
     BLUE,
@@ -27,7 +27,8 @@ from gradwalk.figures.table import Table
 from gradwalk.registry import Registry
 
 FIGURES: Registry[Figure] = Registry(
-    "figure", [module.FIGURE for module in (fig1, fig2, fig3, fig4a, fig4b, fig4c, fig4d, initialisers, optimizers)]
+    "figure",
+    [module.FIGURE for module in (fig1, fig2, fig3, fig4a, fig4b, fig4c, fig4d, initialisers, learning, optimizers)],
 )
 
 __all__ = [

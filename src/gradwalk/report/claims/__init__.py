@@ -6,7 +6,17 @@ adds a claim of your own to the page, below those of the paper.
 """
 
 from gradwalk.registry import Registry
-from gradwalk.report.claims import depths, gains, initialisers, optimizers, schedule, thousand, trained_gains, walks
+from gradwalk.report.claims import (
+    depths,
+    gains,
+    initialisers,
+    learning,
+    optimizers,
+    schedule,
+    thousand,
+    trained_gains,
+    walks,
+)
 from gradwalk.report.finding import Claim, Finding, Tables
 
 CLAIMS: Registry[Claim] = Registry(
@@ -26,6 +36,7 @@ CLAIMS: Registry[Claim] = Registry(
         trained_gains.C12,
         initialisers.I1,
         optimizers.O1,
+        learning.D1,
     ],
 )
 
