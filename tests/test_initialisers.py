@@ -1,4 +1,4 @@
-"""The figure that compares initialisers by depth, and the claim that goes with it."""
+"""The figure that compares initialisers by depth, and the claims that go with it."""
 
 import itertools
 import json
@@ -189,19 +189,69 @@ def test_too_little_is_undecided(given: Table | None, verdict: str, why: str) ->
     assert why in finding.came_out
 
 
+def with_leaks(loss: float | None, depths=(4, 64, 1000)) -> Table:
+    """Return a table in which only networks with a leak, and of 4 layers, learn; the leaks to that loss."""
+    peers = made_up(lambda depth, **_: 0.4 if depth == 4 else 2.29, depths=depths)
+    leaks = made_up(lambda **_: loss, depths=depths, names=("tanh@0.9", "leaky_relu(0.9)"), weights=["orthogonal"])
+    scaled = made_up(lambda **_: 2.29, depths=depths, names=("tanh*100", "relu*100"), weights=["orthogonal"])
+    rows = [row for each in (peers, leaks, scaled) for row in each.frame.to_dict("records")]
+    return Table.of(rows, made=peers.made)
+
+
+def test_with_remedies_every_activation_learns_at_every_depth() -> None:
+    finding = CLAIMS["I2"].finding({"initialisers": with_leaks(0.6)})
+    assert finding.verdict == HOLDS
+    assert "ReLU random walk, Gaussian 0.400 at D = 4, leak, orthogonal 0.600 at D = 64" in finding.came_out
+
+
+def test_a_remedy_wins_nothing_for_the_initialisers() -> None:
+    finding = judged(with_leaks(0.6))
+    assert finding.verdict == FAILS
+    assert "leak" not in finding.came_out
+
+
+@pytest.mark.parametrize(
+    ("given", "verdict", "why"),
+    [
+        (with_leaks(2.2), FAILS, "2.200 at D = 1000"),
+        (with_leaks(None), FAILS, "2.290 at D = 1000"),
+        (with_leaks(0.6, depths=(4, 256)), UNDECIDED, "no 1000 layers of each activation"),
+        (made_up(lambda **_: 0.4, depths=(4, 1000)), UNDECIDED, "no remedy was run"),
+        (made_up(lambda **_: 0.4, data="digits"), UNDECIDED, "trained on digits, not on MNIST"),
+    ],
+    ids=["a leak that does not help", "diverged", "shallow", "no remedy", "other data"],
+)
+def test_remedies_that_fail_or_are_missing(given: Table, verdict: str, why: str) -> None:
+    finding = CLAIMS["I2"].finding({"initialisers": given})
+    assert finding.verdict == verdict
+    assert why in finding.came_out
+
+
 # Pictures and page
 
 
 def test_the_figure_has_one_panel_per_activation_and_one_line_per_initialiser() -> None:
-    drawn_ = initialisers.draw(made_up(deep_win, names=("tanh", "relu", "selu", "gelu", "gelu*100")))
+    drawn_ = initialisers.draw(made_up(deep_win, names=("tanh", "relu", "selu", "gelu")))
     titles = [panel.get_title() for panel in drawn_.axes if panel.get_title()]
-    assert titles == ["tanh", "ReLU", "selu", "gelu", "steady gelu, f(100 a)/100"]
+    assert titles == ["tanh", "ReLU", "selu", "gelu"]
     first = drawn_.axes[0]
     assert len(first.containers) == len(COMPARED)
     assert len({to_hex(each[0].get_color()) for each in first.containers}) == len(COMPARED)
     assert len({each[0].get_marker() for each in first.containers}) == len(COMPARED)
     labels = {text.get_text() for text in drawn_.legends[0].get_texts()}
     assert labels == {loss_by_depth.title(weights) for weights in COMPARED}
+
+
+def test_a_remedy_is_a_line_of_its_own_beside_the_activation_it_is_for() -> None:
+    drawn_ = initialisers.draw(with_leaks(0.6))
+    assert [panel.get_title() for panel in drawn_.axes if panel.get_title()] == ["tanh", "ReLU"]
+    labels = [text.get_text() for text in drawn_.legends[0].get_texts()]
+    assert labels[-2:] == ["f(100 a)/100, orthogonal", "leak, orthogonal"]
+    assert all(len(panel.containers) == len(COMPARED) + 2 for panel in drawn_.axes[:2])
+    upper = json.loads(initialisers.panels(with_leaks(0.6))[0].json)
+    leak = next(trace for trace in upper["data"] if trace["name"] == "leak, orthogonal")
+    assert leak["line"]["dash"] == "solid"
+    assert leak["text"][0].startswith("tanh@0.9, leak, orthogonal")
 
 
 def test_runs_that_diverged_lie_on_a_line_of_that_name() -> None:
@@ -298,4 +348,6 @@ def test_train_takes_a_width_and_a_peer(tmp_path: Path) -> None:
 def test_the_summary_names_the_best_of_each_side() -> None:
     lines = dict(initialisers.summary(made_up(deep_win)))
     assert lines["ReLU, D = 256"] == "random walk, orthogonal 0.510; Kaiming 2.290"
+    lines = dict(initialisers.summary(with_leaks(0.6)))
+    assert lines["ReLU, D = 64"].endswith("; leak, orthogonal 0.600")
     assert lines["width"] == "48"

@@ -18,6 +18,7 @@ from gradwalk.figures.error_axis import MARKERS, levels, mark, mark_constant, pl
 from gradwalk.figures.figure import TrainedFigure
 from gradwalk.figures.loss_by_depth import CHANCE, MOST
 from gradwalk.figures.outcomes import Line, finished, grouped, overview, unique
+from gradwalk.figures.remedied import family
 from gradwalk.figures.run_table import by_run
 from gradwalk.figures.table import Table
 from gradwalk.gains import SERVICEABLE
@@ -82,15 +83,6 @@ def correlation(rows: DataFrame) -> float:
     from scipy import stats
 
     return float(stats.spearmanr(rows["directions"], rows["loss"].fillna(math.inf)).statistic)
-
-
-def family(activation: str) -> str:
-    """Return the activation without its leak or scale.
-
-    >>> family("leaky_relu(0.9)"), family("gelu@0.8"), family("gelu*100"), family("tanh")
-    ('relu', 'gelu', 'gelu', 'tanh')
-    """
-    return "relu" if activation.startswith("leaky_relu(") else activation.split("@")[0].split("*")[0]
 
 
 def summary(table: Table) -> list[Line]:

@@ -3,7 +3,8 @@
 What the figures of initialisers and of optimizers share. All initialisers choose from the same learning rates: at each
 depth, the one with the least median loss over the seeds counts. The loss of a network that calls all ten classes
 equally likely is ln 10. The functions take runs, the rows of a table with the title of their panel in the column
-`panel`; panels are shown in the order in which they first occur.
+`panel`; panels are shown in the order in which they first occur. Runs with a remedy have its name and their weights in
+the column `weights`, as in "leak, orthogonal" (`remedied_weights`).
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ OCTAVES = 0.06  # between the points of neighbouring initialisers at one depth, 
 
 _COLOURS = (RED, BLUE, GREY, BLACK, PURPLE, ORANGE, GREEN)
 _MARKERS = "osvPXD^"
+_REMEDIES = (GREEN, PURPLE)  # with solid lines, which peers do not have
 
 
 class Contest(NamedTuple):
@@ -84,8 +86,8 @@ def medians(runs: DataFrame) -> DataFrame:
 
 
 def contests(runs: DataFrame) -> dict[str, list[Contest]]:
-    """Return by panel the contest of each depth at which walks and peers were both run."""
-    points, taking_gain = medians(runs), walks()
+    """Return by panel the contest of each depth at which walks and peers were both run, without remedies."""
+    points, taking_gain = medians(runs[~runs["weights"].map(has_remedy)]), walks()
     by_panel: dict[str, list[Contest]] = {}
     for name in panels(runs):
         for depth, same in grouped(points[points["panel"] == name], "depth"):
@@ -109,13 +111,25 @@ def lower_from(by_depth: Sequence[Contest]) -> float | None:
     return start
 
 
+def remedied(runs: DataFrame) -> dict[str, list[tuple[float, str, float]]]:
+    """Return by panel the lowest of our losses at each depth, remedies included: depth, weights, loss."""
+    points = medians(runs[runs["weights"].map(ours)])
+    by_panel: dict[str, list[tuple[float, str, float]]] = {}
+    for name in panels(runs):
+        for depth, same in grouped(points[points["panel"] == name], "depth"):
+            if lowest := _lowest(same, set(same["weights"])):
+                by_panel.setdefault(name, []).append((depth, *lowest))
+    return by_panel
+
+
 def summary(runs: DataFrame) -> list[Line]:
-    """Return the best walk and the best peer at each depth."""
-    lines = overview(runs, "does not have this figure")
+    """Return the best walk, the best peer and the best remedy at each depth."""
+    lines, remedies = overview(runs, "does not have this figure"), medians(runs[runs["weights"].map(has_remedy)])
     for name, by_depth in contests(runs).items():
         for contest in by_depth:
-            words = f"{loss_of(contest.walk, contest.loss)}; {loss_of(contest.peer, contest.peer_loss)}"
-            lines.append((f"{name}, D = {contest.depth:.0f}", words))
+            own = remedies[(remedies["panel"] == name) & (remedies["depth"] == contest.depth)]
+            sides = [(contest.walk, contest.loss), (contest.peer, contest.peer_loss), _lowest(own, set(own["weights"]))]
+            lines.append((f"{name}, D = {contest.depth:.0f}", "; ".join(loss_of(*side) for side in sides if side)))
     return lines
 
 
@@ -149,6 +163,25 @@ def walks() -> frozenset[str]:
 def title(weights: str) -> str:
     """Return the name of an initialiser as the legend has it."""
     return titles().get(weights, weights)
+
+
+def remedied_weights(remedy: str, weights: str) -> str:
+    """Return what stands for the weights of a run with a remedy.
+
+    >>> remedied_weights("leak", "orthogonal"), remedied_weights("", "orthogonal")
+    ('leak, orthogonal', 'orthogonal')
+    """
+    return f"{remedy}, {weights}" if remedy else weights
+
+
+def has_remedy(weights: str) -> bool:
+    """Return whether these are the weights of runs with a remedy."""
+    return ", " in weights
+
+
+def ours(weights: str) -> bool:
+    """Return whether these weights draw random walks, with or without a remedy."""
+    return weights in walks() or has_remedy(weights)
 
 
 def draw(runs: DataFrame) -> Picture:
@@ -217,15 +250,18 @@ def _draw_points(panel: Axes, points: DataFrame, schemes: Sequence[str], lines: 
         if same.empty:
             continue
         x, heights = same["depth"].to_numpy() * shift(place, len(schemes)), lines.heights(same["loss"].to_numpy())
-        panel.errorbar(x, heights, reach(same, heights), **_look(weights, place), markersize=5, elinewidth=1)
+        panel.errorbar(x, heights, reach(same, heights), **_look(weights, place), elinewidth=1)
 
 
 def _look(weights: str, place: int) -> dict[str, Any]:
-    walk = weights in walks()
+    walk = ours(weights)
     style = {"linestyle": "-" if walk else "--", "linewidth": 1.8 if walk else 0.9, "zorder": 3 if walk else 2}
+    if has_remedy(weights):
+        return {"color": _REMEDIES[place % len(_REMEDIES)], "marker": "*h"[place % 2], "markersize": 8} | style
     index = COMPARED.index(weights) if weights in COMPARED else place
     markers = (*_MARKERS, *MARKERS)
-    return {"color": _COLOURS[index % len(_COLOURS)], "marker": markers[index % len(markers)]} | style
+    look = {"color": _COLOURS[index % len(_COLOURS)], "marker": markers[index % len(markers)], "markersize": 5}
+    return look | style
 
 
 def _legend(figure: Picture, schemes: Sequence[str]) -> None:

@@ -51,7 +51,7 @@ def _traces(runs: DataFrame, points: DataFrame, schemes: list[str], lines: Level
     """Return one trace per initialiser, with bars from the least to the greatest loss of the seeds."""
     traces = []
     for place, weights in enumerate(schemes):
-        same, walk = points[points["weights"] == weights], weights in figure.walks()
+        same, walk = points[points["weights"] == weights], figure.ours(weights)
         if same.empty:
             continue
         heights = lines.heights(same["loss"].to_numpy())

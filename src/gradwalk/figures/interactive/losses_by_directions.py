@@ -23,6 +23,7 @@ from gradwalk.figures.interactive.frame import (
 )
 from gradwalk.figures.loss_by_depth import CHANCE, MOST, title
 from gradwalk.figures.outcomes import grouped
+from gradwalk.figures.remedied import family
 from gradwalk.remedies import ENOUGH
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def panels(cells: DataFrame) -> list[Panel]:
 
 def _traces(cells: DataFrame, lines: Levels) -> list[Trace]:
     """Return one trace per family of activations and weights."""
-    families = cells.assign(family=cells["activation"].map(figure.family))
+    families = cells.assign(family=cells["activation"].map(family))
     return [_trace(name, weights, same, lines) for (name, weights), same in grouped(families, "family", "weights")]
 
 

@@ -35,6 +35,7 @@ CLAIMS: Registry[Claim] = Registry(
         schedule.C11,
         trained_gains.C12,
         initialisers.I1,
+        initialisers.I2,
         optimizers.O1,
         learning.D1,
     ],
