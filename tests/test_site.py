@@ -14,7 +14,10 @@ from threading import Thread
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SIZES = {"desktop": (1400, 900), "phone": (390, 844)}
+SIZES = {"desktop": (1400, 900), "tablet": (820, 1180), "phone": (390, 844)}
+FIRST = 12  # results
+EXPLORER = """[getComputedStyle(document.getElementById("explorer")).color,
+ document.getElementById("explorer-walks-picture").toDataURL()]"""
 PATIENCE = 120_000  # milliseconds, on a machine that does other things
 
 
@@ -44,7 +47,7 @@ def words(text: str) -> str:
 
 
 @pytest.mark.parametrize("module", ["gradwalk", "gradwalk.torch", "gradwalk.jax", "gradwalk.keras"])
-def test_every_public_name_is_a_heading_that_the_search_finds(module: str, index: list[dict[str, str]]) -> None:
+def test_every_public_name_is_a_heading_in_the_index_of_the_search(module: str, index: list[dict[str, str]]) -> None:
     located = {entry["location"].partition("#")[2]: entry for entry in index}
     if module != "gradwalk":
         pytest.importorskip(module.partition(".")[2])
@@ -112,9 +115,11 @@ def server(site: Path) -> Iterator[str]:
 class Reader:
     """A browser window that keeps what goes wrong: messages, errors, and requests to other places."""
 
-    def __init__(self, chromium: object, size: str, own: str = "file:") -> None:
+    def __init__(self, chromium: object, size: str, own: str = "file:", scheme: str = "light") -> None:
         width, height = SIZES[size]
-        self.context = chromium.new_context(viewport={"width": width, "height": height}, is_mobile=size == "phone")
+        self.context = chromium.new_context(
+            viewport={"width": width, "height": height}, is_mobile=size == "phone", color_scheme=scheme
+        )
         self.page, self.messages = self.context.new_page(), []
         self.page.set_default_timeout(PATIENCE)
         self.page.on("console", lambda message: self.messages.append(f"{message.type}: {message.text}"))
@@ -126,23 +131,58 @@ class Reader:
             self.messages.append(f"request: {url}")
 
     def search(self, words: str) -> list[str]:
-        """Type words into the search, and return the anchors of what it finds."""
-        self.page.locator("input.md-search__input").click()
-        self.page.locator("input.md-search__input").press_sequentially(words)
-        results = self.page.locator(".md-search-result__link")
+        """Type words into the search, and return the anchors of what it finds, best first."""
+        box, results = (self.page.locator(f".md-search{part}") for part in ("__input", "-result__link"))
+        box.click()
+        self.page.locator(".md-search-result__list").evaluate("list => list.replaceChildren()")
+        box.fill(words[:-1])
+        box.press(words[-1])  # the search listens to keys
         results.first.wait_for()
-        return [result.get_attribute("href").partition("#")[2] for result in results.all()]
+        return results.evaluate_all("links => links.map(link => link.hash.slice(1))")
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_every_page_fits_the_screen_and_nothing_goes_wrong(chromium: object, site: Path, size: str) -> None:
-    reader = Reader(chromium, size)
+@pytest.mark.parametrize(
+    ("size", "scheme", "names"),
+    [
+        ("desktop", "light", ("which-initialiser", "api/jax")),
+        ("phone", "dark", ("index", "how-it-works", "explorer")),
+    ],
+)
+def test_pages_are_accessible(chromium: object, site: Path, size: str, scheme: str, names: tuple[str, ...]) -> None:
+    """As far as axe-core can tell: prose with a picture, tables, formulas, the reference, the explorer."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    reader = Reader(chromium, size, scheme=scheme)
+    for name in names:
+        reader.page.goto((site / f"{name}.html").as_uri())
+        violations = axe.Axe().run(reader.page).response["violations"]
+        serious = [each["id"] for each in violations if each["impact"] in ("serious", "critical")]
+        assert serious == [], name
+    reader.context.close()
+
+
+def test_the_explorer_follows_the_switch_of_the_site(chromium: object, site: Path) -> None:
+    reader = Reader(chromium, "desktop")
+    reader.page.goto((site / "explorer.html").as_uri())
+    reader.page.wait_for_selector("#explorer-result[aria-busy=false]")
+    light = reader.page.evaluate(EXPLORER)
+    reader.page.locator("label[for=__palette_1]").click()
+    reader.page.wait_for_selector("[data-md-color-scheme=slate]", state="attached")
+    dark = reader.page.evaluate(EXPLORER)
+    assert (light[0], dark[0]) == ("rgb(27, 31, 36)", "rgb(230, 232, 235)")
+    assert light[1] != dark[1]
+    reader.context.close()
+
+
+def test_every_page_fits_every_screen_and_nothing_goes_wrong(chromium: object, site: Path) -> None:
+    reader = Reader(chromium, "desktop")
     for path in sorted(site.rglob("*.html")):
         if path.name == "404.html":  # made for a server: its links start at the root
             continue
-        reader.page.goto(path.as_uri())
-        widths = reader.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-        assert widths[0] <= widths[1], path.name
+        for size, (width, height) in SIZES.items():  # from wide to narrow; widening moves the search into place slowly
+            reader.page.set_viewport_size({"width": width, "height": height})
+            if size == "desktop":
+                reader.page.goto(path.as_uri())
+            assert reader.page.evaluate("document.documentElement.scrollWidth") <= width, (path.name, size)
     assert reader.messages == []
     reader.context.close()
 
@@ -154,3 +194,15 @@ def test_the_search_works_from_disk_and_served(chromium: object, site: Path, ser
         assert "gradwalk.torch.calibrate_" in reader.search("calibrate_")
         assert reader.messages == []
         reader.context.close()
+
+
+@pytest.mark.parametrize("module", ["gradwalk", "gradwalk.torch"])
+def test_the_search_finds_every_public_name_among_its_first_results(chromium: object, site: Path, module: str) -> None:
+    if module == "gradwalk.torch":
+        pytest.importorskip("torch")
+    reader = Reader(chromium, "desktop")
+    reader.page.goto((site / "index.html").as_uri())
+    for name in import_module(module).__all__:
+        assert f"{module}.{name}" in reader.search(name)[:FIRST], name
+    assert reader.messages == []
+    reader.context.close()
