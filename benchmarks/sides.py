@@ -73,7 +73,7 @@ class Stack(Side):
 
     def __init__(self, members: Sequence[Run], data: Dataset) -> None:
         self.held = ExitStack()  # until the process ends, as in `train`
-        self.held.enter_context(products.threads(1))
+        self.held.enter_context(products.one_thread())
         self.networks = len(members)
         self.workers = []
         for core in range(min(CORES, len(members))):

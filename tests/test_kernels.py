@@ -9,6 +9,7 @@ from gradwalk import activation, data, register
 from gradwalk.activations import names
 from gradwalk.nets import check_device
 from gradwalk.nets.footprint import reads_input
+from gradwalk.nets.memory import aligned_copies
 from gradwalk.nets.pointwise import Pointwise, pointwise
 from gradwalk.train import Run, train
 
@@ -63,6 +64,19 @@ def test_on_a_cpu_a_number_has_the_same_result_wherever_it_lies_in_memory(name: 
             part = slice(start, start + length)
             parts[0, part], parts[1, part] = there_and_back(form, a[part])
     assert torch.equal(whole[:, :-1], parts[:, :-1])
+
+
+@pytest.mark.parametrize("name", [*BUILT_IN, *MEMBERS, *LEAKS])
+def test_on_a_cpu_gaps_between_the_networks_of_a_stack_do_not_matter(name: str) -> None:
+    form, a = pointwise(activation(name)), points()[:1998].view(3, 18, 37)
+    with np.errstate(all="ignore"):
+        alone = [torch.cat(each) for each in zip(*(there_and_back(form, network[None]) for network in a), strict=True)]
+        for start, stop in ((0, 18), (5, 18)):
+            h, delta, given = (aligned_copies(each)[:, start:stop] for each in (a, a + 1, a))
+            form.forward_(h)
+            form.backward_(delta, h, given if form.needs_input else None)
+            assert torch.equal(h, alone[0][:, start:stop])
+            assert torch.equal(delta, alone[1][:, start:stop])
 
 
 def without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:

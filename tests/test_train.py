@@ -18,9 +18,10 @@ from torch import nn
 
 from gradwalk import data as data_sets
 from gradwalk import nets
+from gradwalk.nets import stack
 from gradwalk.train import Run, State, Watcher, checked_run, loop, train
 from gradwalk.train.checkpoint import load_state, save_state
-from gradwalk.train.loop import THREAD_FLOPS, deal
+from gradwalk.train.loop import HELPED_FLOPS, THREAD_FLOPS, deal
 from gradwalk.train.members import Member, first_layers
 from gradwalk.train.worker import Worker
 
@@ -31,6 +32,8 @@ SMALL = {"data": "digits", "examples": 250, "depth": 6, "params": 3000, "epochs"
 def _threads_for_the_smallest(monkeypatch):
     """Use all threads, also for networks as small as these."""
     monkeypatch.setattr(loop, "THREAD_FLOPS", 1.0)
+    monkeypatch.setattr(loop, "HELPED_FLOPS", 1.0)
+    monkeypatch.setattr(stack, "THREAD_FLOPS", 1.0)
 
 
 @pytest.fixture(scope="module")
@@ -237,6 +240,20 @@ class TestTraining:
         monkeypatch.setattr(loop, "Worker", lambda *given, **more: made.append(Worker(*given, **more)) or made[-1])
         train(runs(4, params=None, width=width, epochs=1), digits, threads=2)
         assert len(made) == parts
+
+    @pytest.mark.parametrize(("count", "threads"), [(1, [3]), (2, [1, 1]), (3, [1, 1, 1])])
+    def test_cores_without_a_run_of_their_own_help_with_the_others(self, digits, monkeypatch, count, threads):
+        made = []
+        monkeypatch.setattr(loop, "Worker", lambda *given, **more: made.append(Worker(*given, **more)) or made[-1])
+        train(runs(count, epochs=1), digits, threads=3)
+        assert [worker.threads for worker in made] == threads
+
+    def test_nobody_helps_with_a_small_network(self, digits, monkeypatch):
+        made = []
+        monkeypatch.setattr(loop, "HELPED_FLOPS", HELPED_FLOPS)
+        monkeypatch.setattr(loop, "Worker", lambda *given, **more: made.append(Worker(*given, **more)) or made[-1])
+        train(runs(1, epochs=1), digits, threads=2)
+        assert [worker.threads for worker in made] == [1]
 
     @pytest.mark.parametrize("shape", ["20 210 8", "4000 20 2"], ids=["wide", "narrow"])
     def test_the_memory_of_a_stack_is_predicted_within_a_fifth(self, shape):

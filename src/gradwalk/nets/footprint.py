@@ -9,11 +9,15 @@ from gradwalk.nets.optimizers import parse_optimizer
 from gradwalk.nets.widths import parameter_count
 
 _SINGLE = 4  # bytes
+_ALIGNMENT = 16  # numbers in single precision: 64 bytes
 _FROM_OUTPUT = ("linear", "relu", "tanh")  # families whose f' follows from f(a) in `gradwalk.nets.pointwise`
 PLAN_BYTES = (
     24_000  # bytes per layer for the planned operations of all passes, of full and of partial minibatches: measured
 )
 
+_BLOCK_FLOPS = (
+    2.5e7  # of the products that compute the gradients of a block of layers: measured, see docs/performance.md
+)
 _EVALUATED = 65_536  # numbers of a layer's outputs that are evaluated at a time: they stay in the cache
 
 
@@ -29,13 +33,66 @@ def evaluated_rows(widths: Sequence[int], batch: int) -> int:
     return next((batch * k for k in (50, 20, 10, 5, 2) if batch * k * max(widths[1:]) <= _EVALUATED), batch)
 
 
-def stack_bytes(
-    widths: Sequence[int], activations: Sequence[str], networks: int, batch: int, optimizer: str = "sgd"
-) -> int:
-    """Return the bytes that training a stack takes.
+def padded(size: int) -> int:
+    """Return the size rounded up to whole multiples of 64 bytes.
 
-    These are its parameters and gradients, the outputs of all layers, two layers' worth of delta, the planned
-    operations, and the optimizer's state with its scratch memory.
+    >>> padded(100)
+    112
+    """
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+def gradient_blocks(widths: Sequence[int], networks: int, batch: int) -> list[range]:
+    """Return the layers in blocks of one shape whose gradients are computed together, the last layers first.
+
+    In narrow layers a block has many of them, since the call would otherwise take as long as the product. The first
+    layer, whose inputs lie elsewhere, is a block of its own.
+
+    >>> gradient_blocks((8, 1000, 1000, 1000, 1000, 2), 1, 100)
+    [range(4, 5), range(3, 4), range(2, 3), range(1, 2), range(0, 1)]
+    >>> gradient_blocks((8, 88, 88, 88, 88, 2), 1, 100)
+    [range(4, 5), range(1, 4), range(0, 1)]
+    """
+    shapes = list(pairwise(widths))
+    blocks: list[range] = [range(0, 1)]
+    for d in range(1, len(shapes)):
+        block, (fan_in, fan_out) = blocks[-1], shapes[d]
+        full = len(block) * 2.0 * networks * batch * fan_in * fan_out >= _BLOCK_FLOPS
+        if full or block.start == 0 or shapes[d] != shapes[block.start]:
+            blocks.append(range(d, d + 1))
+        else:
+            blocks[-1] = range(block.start, d + 1)
+    return blocks[::-1]
+
+
+def deltas_ahead(threads: int) -> int:
+    """Return how many blocks of layers the propagation of delta may be ahead of the gradients, plus one.
+
+    >>> deltas_ahead(1), deltas_ahead(2)
+    (2, 4)
+    """
+    return 2 * threads
+
+
+def scratch_numbers(widths: Sequence[int], networks: int, batch: int, ahead: int) -> int:
+    """Return the numbers in the scratch memory of a stack: outputs of two layers, or deltas of `ahead` blocks."""
+    deltas = max(len(block) * padded(batch * widths[block.stop]) for block in gradient_blocks(widths, networks, batch))
+    outputs = 2 * padded(evaluated_rows(widths, batch) * max(widths[1:]))
+    return networks * ahead * max(deltas, padded(-(-outputs // ahead)))
+
+
+def stack_bytes(
+    widths: Sequence[int],
+    activations: Sequence[str],
+    networks: int,
+    batch: int,
+    optimizer: str = "sgd",
+    threads: int = 1,
+) -> int:
+    """Return the bytes that training a stack takes, with that many threads for all of it.
+
+    These are its parameters and gradients, the outputs of all layers, the deltas of some, the planned operations, and
+    the optimizer's state with its scratch memory.
 
     >>> stack_bytes((784, 88, 10), ("tanh", "linear"), networks=8, batch=100)
     9223680
@@ -53,9 +110,10 @@ def stack_bytes(
     )
     method = parse_optimizer(optimizer)
     scratch = 0 if method.linear else max(sum(widths[1:]), *(fan_in * fan_out for fan_in, fan_out in pairwise(widths)))
-    parameters = (2 + len(method.slots)) * parameter_count(widths) + scratch
+    parameters = (2 + len(method.slots)) * parameter_count(widths) + threads * scratch
     rows = evaluated_rows(widths, batch)
-    numbers = networks * (parameters + batch * kept + 2 * rows * max(widths[1:])) + rows * widths[0]
+    numbers = networks * (parameters + batch * kept + rows * widths[-1]) + rows * widths[0]
+    numbers += scratch_numbers(widths, networks, batch, deltas_ahead(threads))
     return PLAN_BYTES * len(activations) + _SINGLE * numbers
 
 

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Sequence
+from itertools import groupby
 
 import torch
 
-_ALIGNMENT = 16  # numbers in single precision: 64 bytes
+from gradwalk.nets.footprint import padded
 
 
 def aligned(like: torch.Tensor, count: int, *shape: int) -> torch.Tensor:
@@ -25,10 +26,18 @@ def aligned_copies(tensors: Sequence[torch.Tensor] | torch.Tensor) -> torch.Tens
     return copies
 
 
-def padded(size: int) -> int:
-    """Return the size rounded up to whole multiples of 64 bytes.
+def aligned_layers(like: torch.Tensor, count: int, shapes: Sequence[tuple[int, ...]]) -> list[torch.Tensor]:
+    """Return `aligned` memory for each of some layers; layers of one shape that follow each other are `joined`."""
+    layers: list[torch.Tensor] = []
+    for shape, group in groupby(shapes):
+        size = len(list(group))
+        layers += aligned(like, size * count, *shape).view(size, count, *shape)
+    return layers
 
-    >>> padded(100)
-    112
-    """
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+def joined(layers: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return layers of one shape, which lie in memory at equal distances, as one tensor (layers, ...)."""
+    first = layers[0]
+    distance = layers[-1].storage_offset() - first.storage_offset()
+    stride = distance // max(len(layers) - 1, 1)
+    return first.as_strided((len(layers), *first.shape), (stride, *first.stride()))

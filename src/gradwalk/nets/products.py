@@ -4,31 +4,61 @@ On a CPU, NumPy's BLAS computes two of them, which is faster there than torch's,
 to one thread, because two pools of threads in one process compete for the cores. `by_numpy` is False for torch alone.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
+from itertools import pairwise
 
 import numpy as np
 import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-Step = Callable[[], object]  # an operation bound to its operands
+from gradwalk.nets.crew import Step, run
 
 # Measured, see docs/performance.md: from about this size on torch is as fast if it computes the product by blocks of
 # rows, and it can share the blocks among threads.
 _LARGE, _ROWS = 800_000, 256
 
+_CUT = 48  # rows: whole multiples of the rows that the kernels of OpenBLAS (12) and MKL (8) compute at a time
+
 
 @contextmanager
-def threads(count: int) -> Iterator[None]:
-    """Let torch use that many threads for one operation, and NumPy one."""
+def one_thread() -> Iterator[None]:
+    """Let an operation of torch or NumPy use one thread."""
     before = torch.get_num_threads()
-    torch.set_num_threads(count)
+    torch.set_num_threads(1)
     try:
         with threadpool_limits(1, user_api="blas"):
             yield
     finally:
         torch.set_num_threads(before)
+
+
+@lru_cache(maxsize=256)
+def cuts(rows: int, parts: int, shapes: tuple[tuple[int, int], ...], by_numpy: bool) -> list[int]:
+    """Return where rows are cut into at most that many parts whose products with weights of these shapes are the same.
+
+    Whether a product of some of the rows has the same bits as that of all is up to the library: it is computed once.
+
+    >>> cuts(100, 1, ((64, 64),), True)
+    [0, 100]
+    """
+    parts = max(1, min(parts, rows // _CUT))
+    inner = [round(rows * part / parts / _CUT) * _CUT for part in range(1, parts)]
+    found = [0, *inner, rows]
+    return found if all(_agree(found, *shape, by_numpy) for shape in shapes) else [0, rows]
+
+
+def _agree(cuts: list[int], fan_in: int, fan_out: int, by_numpy: bool) -> bool:
+    """Return whether h W + b by parts of the rows is that of all rows, bit for bit."""
+    generator = torch.Generator().manual_seed(0)
+    h = torch.randn(1, cuts[-1], fan_in, generator=generator)
+    weight, bias = (torch.randn(1, each, fan_out, generator=generator) for each in (fan_in, 1))
+    whole, parts = torch.empty(1, cuts[-1], fan_out), torch.empty(1, cuts[-1], fan_out)
+    run(affine(h, weight, bias, whole, by_numpy))
+    for start, stop in pairwise(cuts):
+        run(affine(h[:, start:stop], weight, bias, parts[:, start:stop], by_numpy))
+    return torch.equal(whole, parts)
 
 
 def affine(h: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, out: torch.Tensor, by_numpy: bool) -> list[Step]:
@@ -48,14 +78,18 @@ def backward(delta: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> li
 
 
 def gradient(h: torch.Tensor, delta: torch.Tensor, out: torch.Tensor, by_numpy: bool) -> list[Step]:
-    """Return the steps that put h^T delta of each network into `out`, which has the shape of the weights."""
+    """Return the steps that put h^T delta of each network into `out`, which has the shape of the weights.
+
+    All three have the layers of a block as their first axis.
+    """
     if not by_numpy:
-        return [partial(torch.bmm, h.transpose(1, 2), delta, out=out)]
-    if _is_small(out):
-        return [partial(np.matmul, h.numpy().transpose(0, 2, 1), delta.numpy(), out=out.numpy())]
+        return [partial(torch.bmm, a.transpose(1, 2), b, out=c) for a, b, c in zip(h, delta, out, strict=True)]
+    if _is_small(out[0]):
+        return [partial(np.matmul, h.numpy().transpose(0, 1, 3, 2), delta.numpy(), out=out.numpy())]
     return [
         partial(torch.mm, network_h[:, start : start + _ROWS].T, network_delta, out=network_out[start : start + _ROWS])
-        for network_h, network_delta, network_out in zip(h, delta, out, strict=True)
+        for layer in zip(h, delta, out, strict=True)
+        for network_h, network_delta, network_out in zip(*layer, strict=True)
         for start in range(0, len(network_out), _ROWS)
     ]
 

@@ -6,25 +6,32 @@ stack, bit for bit. For that, each matrix begins at a multiple of 64 bytes, as i
 last bits of a product depend on where its factors lie in memory.
 
 The gradient is written by hand: all memory is allocated once, and a layer takes three products and few passes over
-memory. The operations of a pass are planned once per number of rows, as a list of calls bound to their operands: in
+memory. The operations of a pass are planned once per number of rows, as lists of calls bound to their operands: in
 narrow layers, looking up the operands each time would take longer than the products.
+
+A crew may help. In a forward pass each thread takes some of the rows, through all layers. In a backward pass one
+thread propagates delta, and the others compute the gradients of the weights behind it, by blocks of layers.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import pairwise
 
 import torch
 
 from gradwalk.activations import Activation, activation
 from gradwalk.nets import products
-from gradwalk.nets.footprint import evaluated_rows
+from gradwalk.nets.crew import THREAD_FLOPS, Crew, Step
+from gradwalk.nets.footprint import deltas_ahead, evaluated_rows, gradient_blocks, padded, scratch_numbers
 from gradwalk.nets.losses import Loss
-from gradwalk.nets.memory import aligned, aligned_copies, padded
+from gradwalk.nets.memory import aligned, aligned_copies, aligned_layers, joined
 from gradwalk.nets.pointwise import Kernels, pointwise, takes_numpy
-from gradwalk.nets.products import Step
+from gradwalk.nets.widths import layer_flops
 
 Tensors = list[torch.Tensor]
-Plan = tuple[list[Step], torch.Tensor]  # the operations of a pass, and its result
+Parts = list[list[Step]]  # the operations of a pass, for each thread
+Stages = list[tuple[list[Step], list[Step]]]  # per block of layers: the propagation of delta, the gradients
 Memory = tuple[torch.Tensor | None, torch.Tensor]  # of a layer: pre-activations if they are kept, outputs
 
 
@@ -33,8 +40,9 @@ class Stack:
 
     layers: the weights (in, out) and the biases (out,) of all networks, layer by layer; consumed lazily, to free
     memory. activations: one per layer, the last one "linear". batch: the largest minibatch of a step. kernels: "auto",
-    which uses NumPy on a CPU, or "torch" for torch alone (see `gradwalk.nets.pointwise`). `rows` is the largest number
-    of examples of which `outputs` are computed at a time.
+    which uses NumPy on a CPU, or "torch" for torch alone (see `gradwalk.nets.pointwise`). crew: the threads that
+    compute (default: the calling one). `rows` is the largest number of examples of which `outputs` are computed at a
+    time.
     """
 
     def __init__(
@@ -44,7 +52,9 @@ class Stack:
         loss: Loss,
         batch: int = 100,
         kernels: Kernels = "auto",
+        crew: Crew | None = None,
     ) -> None:
+        self.crew = crew or Crew()
         self.weights: Tensors = []
         self.biases: Tensors = []
         for weights, biases in layers:
@@ -57,8 +67,8 @@ class Stack:
         self._allocate()
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state for a copy, without the plans, which are bound to the memory of this stack."""
-        return self.__dict__ | {"_plans": {}}
+        """Return the state for a copy, without the plans, bound to the memory of this stack, and without the crew."""
+        return self.__dict__ | {"_forward_plans": {}, "_backward_plans": {}, "crew": Crew()}
 
     @property
     def count(self) -> int:
@@ -67,18 +77,21 @@ class Stack:
 
     def outputs(self, x: torch.Tensor) -> torch.Tensor:
         """Return the outputs (networks, rows, out) for some examples (rows, in); they are valid until the next call."""
-        self._x[0, : len(x)].copy_(x)
-        return self._run("outputs", len(x))
+        self._forward(x, self._in_turn)
+        return self._outputs[:, : len(x)]
 
     def gradient(self, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         """Return each network's loss on a minibatch (rows, in), and write its gradient to the gradient tensors.
 
         eq. 3: delta_d = f'(a_d) W_{d+1} delta_{d+1}, weights as (in, out); the gradient is h_{d-1}^T delta_d.
         """
-        self._x[0, : len(x)].copy_(x)
-        loss, by_output = self.loss.with_gradient(self._run("forward", len(x)), target)
-        self._work(len(self.weights), len(x), by_output.shape[2]).copy_(by_output)
-        self._run("backward", len(x))
+        rows = len(x)
+        self._forward(x, self._kept)
+        loss, by_output = self.loss.with_gradient(self._h[-1][:, :rows], target)
+        self._delta(0, rows)[-1].copy_(by_output)
+        if rows not in self._backward_plans:
+            self._backward_plans[rows] = self._plan_backward(rows)
+        self.crew.trail(self._backward_plans[rows], self._ahead)
         return loss
 
     def gradient_norm(self) -> torch.Tensor:
@@ -99,76 +112,96 @@ class Stack:
         """Return the weights (in, out) and biases (out,) of one network, as views."""
         return [each[index] for each in self.weights], [each[index, 0] for each in self.biases]
 
-    def _run(self, name: str, rows: int) -> torch.Tensor:
-        """Run a pass, planned at the first one with this number of rows, and return its result."""
-        if (name, rows) not in self._plans:
-            make: dict[str, Callable[[int], Plan]] = {
-                "outputs": partial(self._forward, memory=self._in_turn),
-                "forward": partial(self._forward, memory=self._kept),
-                "backward": self._backward,
-            }
-            self._plans[name, rows] = make[name](rows)
-        steps, result = self._plans[name, rows]
-        for step in steps:
-            step()
-        return result
+    def _forward(self, x: torch.Tensor, memory: Callable[[int, int, int], Memory]) -> None:
+        """Run a forward pass, planned at the first one with this number of rows."""
+        rows, key = len(x), (memory.__name__, len(x))
+        self._x[0, :rows].copy_(x)
+        if key not in self._forward_plans:
+            self._forward_plans[key] = [self._plan_forward(*part, memory) for part in pairwise(self._cuts(rows))]
+        self.crew.share(self._forward_plans[key])
 
-    def _forward(self, rows: int, memory: Callable[[int, int], Memory]) -> Plan:
-        """Return the plan of a forward pass whose layers write to the memory that `memory` returns."""
+    def _cuts(self, rows: int) -> list[int]:
+        """Return where the rows of a forward pass are cut, so that each thread has a part with enough work."""
+        threads = min(self.crew.threads, int(self.count * layer_flops(self._widths, rows) / THREAD_FLOPS))
+        return products.cuts(rows, threads, tuple(sorted(set(pairwise(self._widths)))), self._by_numpy)
+
+    def _plan_forward(self, start: int, stop: int, memory: Callable[[int, int, int], Memory]) -> list[Step]:
+        """Return the steps that take some rows through all layers, which write to the memory that `memory` returns."""
         steps: list[Step] = []
-        h = self._x[:, :rows].expand(self.count, -1, -1)
+        h = self._x[:, start:stop].expand(self.count, -1, -1)
         for d, f in enumerate(self._f):
-            a, out = memory(d, rows)
+            a, out = memory(d, start, stop)
             steps += products.affine(h, self.weights[d], self.biases[d], out if a is None else a, self._by_numpy)
             steps += [] if a is None else [partial(out.copy_, a)]
             steps.append(partial(f.forward_, out))
             h = out
-        return steps, h
+        return steps
 
-    def _backward(self, rows: int) -> Plan:
-        """Return the plan of a backward pass; delta of the last layer is in that layer's work memory."""
-        steps: list[Step] = []
-        delta = self._work(len(self.weights), rows, self.weights[-1].shape[2])
-        for d in reversed(range(len(self.weights))):
-            a, h = self._kept(d - 1, rows) if d else (None, self._x[:, :rows].expand(self.count, -1, -1))
-            steps += products.gradient(h, delta, self.weight_gradients[d], self._by_numpy)
-            steps.append(partial(torch.sum, delta, 1, keepdim=True, out=self.bias_gradients[d]))
-            # here, while the gradient is in the cache
-            steps.append(partial(torch.linalg.vector_norm, self.weight_gradients[d], dim=(1, 2), out=self._norms[d]))
-            if d:
-                back = self._work(d, rows, h.shape[2])
-                steps += products.backward(delta, self.weights[d], back)
-                steps.append(partial(self._f[d - 1].backward_, back, h, a))
-                delta = back
-        return steps, delta
+    def _plan_backward(self, rows: int) -> Stages:
+        """Return the stages of a backward pass, the last layers first; delta of the last layer is in its memory."""
+        stages: Stages = []
+        above: torch.Tensor | None = None  # delta of the layer above
+        for place, block in enumerate(self._blocks):
+            deltas, steps = self._delta(place, rows), []
+            for d, delta in zip(reversed(block), reversed(deltas.unbind()), strict=True):
+                if above is not None:
+                    a, h = self._kept(d, 0, rows)
+                    steps += products.backward(above, self.weights[d + 1], delta)
+                    steps.append(partial(self._f[d].backward_, delta, h, a))
+                above = delta
+            stages.append((steps, self._plan_gradients(block, deltas)))
+        return stages
 
-    def _kept(self, d: int, rows: int) -> Memory:
+    def _plan_gradients(self, block: range, deltas: torch.Tensor) -> list[Step]:
+        """Return the steps that compute the gradients of a block of layers from its deltas, and their norms."""
+        rows, layers = deltas.shape[2], slice(block.start, block.stop)
+        inputs = self._h[block.start - 1 : block.stop - 1] if block.start else [self._x.expand(self.count, -1, -1)]
+        gradients, norms = joined(self.weight_gradients[layers]), self._norms[layers]
+        return [
+            *products.gradient(joined(inputs)[:, :, :rows], deltas, gradients, self._by_numpy),
+            partial(torch.sum, deltas, 2, keepdim=True, out=joined(self.bias_gradients[layers])),
+            partial(torch.linalg.vector_norm, gradients, dim=(2, 3), out=norms),  # while they are in the cache
+        ]
+
+    def _kept(self, d: int, start: int, stop: int) -> Memory:
         """Return memory for a layer's pre-activations, if they are needed, and outputs until the backward pass."""
         a = self._a[d]
-        return None if a is None else a[:, :rows], self._h[d][:, :rows]
+        return None if a is None else a[:, start:stop], self._h[d][:, start:stop]
 
-    def _in_turn(self, d: int, rows: int) -> Memory:
-        """Return memory for a layer's outputs that the layer after the next one reuses."""
-        return None, self._work(d, rows, self.weights[d].shape[2])
+    def _in_turn(self, d: int, start: int, stop: int) -> Memory:
+        """Return memory for outputs of a layer that the layer after the next one reuses; the last one's stay."""
+        if d == len(self.weights) - 1:
+            return None, self._outputs[:, start:stop]
+        width, widest = self.weights[d].shape[2], max(self._widths[1:])
+        size = padded(self.rows * widest)
+        half = self._scratch[d % 2 * self.count * size :][: self.count * size].view(self.count, size)
+        return None, half[:, start * widest :][:, : (stop - start) * width].view(self.count, stop - start, width)
 
-    def _work(self, d: int, rows: int, width: int) -> torch.Tensor:
-        """Return work memory for one layer; layers with even d share one block, those with odd d another."""
-        return self._scratch[d % 2][:, : rows * width].view(self.count, rows, width)
+    def _delta(self, place: int, rows: int) -> torch.Tensor:
+        """Return the memory of the deltas of a block (layers, networks, rows, out), which a later block reuses."""
+        block, slot = self._blocks[place], len(self._scratch) // self._ahead
+        width = self.weights[block.start].shape[2]
+        shape = len(block), self.count, padded(self.batch * width)
+        deltas = self._scratch[place % self._ahead * slot :][: math.prod(shape)].view(shape)
+        return deltas[:, :, : rows * width].view(*shape[:2], rows, width)
 
     def _allocate(self) -> None:
-        """Allocate the memory of a step: outputs of all layers, gradients, and two layers' worth of delta."""
+        """Allocate the memory of a step: outputs of all layers, gradients, and the deltas of some blocks of layers."""
         like, count = self.weights[0], self.count
         widths = [each.shape[2] for each in self.weights]
+        self._widths = (like.shape[1], *widths)
         self.units = torch.tensor(widths, device=like.device)
-        self.rows = evaluated_rows((like.shape[1], *widths), self.batch)
+        self.rows = evaluated_rows(self._widths, self.batch)
+        self._blocks, self._ahead = gradient_blocks(self._widths, count, self.batch), deltas_ahead(self.crew.threads)
         self._x = aligned(like, 1, self.rows, like.shape[1])
-        self._h = [aligned(like, count, self.batch, width) for width in widths]
+        self._h = aligned_layers(like, count, [(self.batch, width) for width in widths])
         self._a = [
             aligned(like, count, self.batch, width) if f.needs_input else None
             for width, f in zip(widths, self._f, strict=True)
         ]
-        self._scratch = [like.new_empty(count, padded(self.rows * max(widths))) for _ in range(2)]
-        self.weight_gradients = [aligned(like, *each.shape) for each in self.weights]
+        self._outputs = aligned(like, count, self.rows, widths[-1])
+        self._scratch = like.new_empty(scratch_numbers(self._widths, count, self.batch, self._ahead))
+        self.weight_gradients = aligned_layers(like, count, [tuple(each.shape[1:]) for each in self.weights])
         self.flat_biases = torch.cat([each.view(count, -1) for each in self.biases], dim=1)
         self.flat_bias_gradients = torch.empty_like(self.flat_biases)
         self.biases, self.bias_gradients = (
@@ -176,4 +209,5 @@ class Stack:
         )
         # of the gradients: one row per layer, the last for the biases
         self._norms = like.new_empty(len(widths) + 1, count)
-        self._plans: dict[tuple[str, int], Plan] = {}
+        self._forward_plans: dict[tuple[str, int], Parts] = {}
+        self._backward_plans: dict[int, Stages] = {}

@@ -1,7 +1,7 @@
 """The built-in activations as operations of torch that work in place, forward and backward, on any device."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -43,6 +43,22 @@ def _softplus_backward(delta: Tensor, a: Tensor, beta: float) -> None:
     _aten.softplus_backward.grad_input(delta, a, beta, _LINEAR_FROM, grad_input=delta)
 
 
+def _gelu(a: Tensor, _: float) -> None:
+    for (part,) in _in_one_piece(a):
+        _aten.gelu_(part)
+
+
+def _gelu_backward(delta: Tensor, a: Tensor, _: float) -> None:
+    for part, part_a in _in_one_piece(delta, a):
+        _aten.gelu_backward.grad_input(part, part_a, grad_input=part)
+
+
+def _in_one_piece(*tensors: Tensor) -> Iterable[tuple[Tensor, ...]]:
+    """Return the networks one by one on a CPU, where torch has another gelu, with other bits, for memory with gaps."""
+    whole = tensors[0].device.type != "cpu" or all(each.is_contiguous() for each in tensors)
+    return [tensors] if whole else zip(*(each.unbind() for each in tensors), strict=True)
+
+
 def _erf_backward(delta: Tensor, a: Tensor, _: float) -> None:
     delta.mul_(a.square().neg_().exp_().mul_(2 / math.sqrt(math.pi)))
 
@@ -82,10 +98,7 @@ FORMS = {
     "softplus": TorchForm(_softplus, _softplus_backward, uniform=False),
     "elu": TorchForm(lambda a, alpha: functional.elu_(a, alpha), _elu_backward, uniform=False),
     "selu": TorchForm(lambda a, _: torch.selu_(a), _selu_backward, uniform=False),
-    "gelu": TorchForm(
-        lambda a, _: _aten.gelu_(a),
-        lambda delta, a, _: _aten.gelu_backward.grad_input(delta, a, grad_input=delta),
-    ),
+    "gelu": TorchForm(_gelu, _gelu_backward),
     "silu": TorchForm(
         lambda a, _: _aten.silu_(a),
         lambda delta, a, _: _aten.silu_backward.grad_input(delta, a, grad_input=delta),

@@ -1,6 +1,9 @@
 """The updates of a stack: its optimizer with its state, clipping and weight decay."""
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import accumulate, pairwise
 
 import torch
 
@@ -10,6 +13,9 @@ from gradwalk.nets.parameter import Parameter
 from gradwalk.nets.stack import Stack, Tensors
 
 Slots = dict[str, Tensors]  # of one network: per name the tensors of all weights, input first, then of all biases
+Bound = tuple[torch.Tensor, torch.Tensor, torch.Tensor, Tensors]  # value, gradient, rate and slots of a parameter
+
+PART_NUMBERS = 20_000  # that a parameter must have on average for several threads: with fewer they wait for each other
 
 
 class Updater:
@@ -35,13 +41,12 @@ class Updater:
         The gradients of the stack are overwritten where they are clipped or decayed.
         """
         if shorten is not None and not self.optimizer.linear:
-            self._clip(shorten)
+            self._each(partial(_clip, shorten=shorten))
         if self._decay is not None:
             self._set_rates(rates)
-            self._apply_decay(self._decay)
+            self._each(partial(_apply_decay, decay=self._decay, decoupled=self.optimizer.decoupled))
         self._set_rates(rates * shorten if shorten is not None and self.optimizer.linear else rates)
-        for parameter in self._parameters:
-            self.optimizer.update(parameter, step)
+        self._each(partial(self.optimizer.update, step=step))
 
     def keep(self, networks: Sequence[int]) -> None:
         """Keep these networks, in the stack and in the optimizer's state."""
@@ -73,23 +78,13 @@ class Updater:
             for view, tensor in zip(views[name], tensors, strict=True):
                 view.copy_(tensor)
 
-    def _clip(self, shorten: torch.Tensor) -> None:
-        for gradient in self.stack.weight_gradients:
-            gradient.mul_(shorten[:, None, None])
-        self.stack.flat_bias_gradients.mul_(shorten[:, None])
+    def _each(self, change: Callable[[Parameter], None]) -> None:
+        """Apply a change to every parameter, a part of them in each thread."""
+        self.stack.crew.share([[partial(change, parameter) for parameter in part] for part in self._parts])
 
     def _set_rates(self, rates: torch.Tensor) -> None:
         self._rates.copy_(rates[:, :, None, None])
         self._bias_rates.copy_((rates * self._bias_rate).repeat_interleave(self.stack.units, dim=0).T)
-
-    def _apply_decay(self, decay: torch.Tensor) -> None:
-        """Shrink the parameters, or add decay * value to the gradients; for a linear update both are the same step."""
-        for parameter in self._parameters:
-            own = decay.view(-1, *[1] * (parameter.value.ndim - 1))
-            if parameter.scratch is None or self.optimizer.decoupled:
-                parameter.value.mul_(1 - parameter.rate * own)
-            else:
-                parameter.gradient.add_(torch.mul(parameter.value, own, out=parameter.scratch))
 
     def _values(self) -> Tensors:
         return [*self.stack.weights, self.stack.flat_biases]
@@ -103,12 +98,43 @@ class Updater:
         self._rates = values[0].new_empty(len(self.stack.weights), self.stack.count, 1, 1)
         self._bias_rates = torch.empty_like(self.stack.flat_biases)
         rates = [*self._rates, self._bias_rates]
-        largest = max(value[0].numel() for value in values)
-        scratch = None if self.optimizer.linear else aligned(values[0], self.stack.count, largest)
-        self._parameters = [
+        bound = list(zip(values, self._gradients(), rates, self._slots, strict=True))
+        shared = sum(value.numel() for value in values) >= PART_NUMBERS * len(values)
+        self._parts = [self._bound(part) for part in _evenly(bound, self.stack.crew.threads if shared else 1)]
+
+    def _bound(self, part: Sequence[Bound]) -> list[Parameter]:
+        """Return the parameters of one thread, which share their scratch memory."""
+        largest = max(value[0].numel() for value, *_ in part)
+        scratch = None if self.optimizer.linear else aligned(part[0][0], self.stack.count, largest)
+        return [
             Parameter(value, gradient, rate, tuple(slots), None if scratch is None else _shaped(scratch, value))
-            for value, gradient, rate, slots in zip(values, self._gradients(), rates, self._slots, strict=True)
+            for value, gradient, rate, slots in part
         ]
+
+
+def _clip(parameter: Parameter, shorten: torch.Tensor) -> None:
+    parameter.gradient.mul_(_by_network(shorten, parameter))
+
+
+def _apply_decay(parameter: Parameter, decay: torch.Tensor, decoupled: bool) -> None:
+    """Shrink the parameter, or add decay * value to its gradient; for a linear update both are the same step."""
+    own = _by_network(decay, parameter)
+    if parameter.scratch is None or decoupled:
+        parameter.value.mul_(1 - parameter.rate * own)
+    else:
+        parameter.gradient.add_(torch.mul(parameter.value, own, out=parameter.scratch))
+
+
+def _by_network(values: torch.Tensor, parameter: Parameter) -> torch.Tensor:
+    """Return one value per network in a shape that is broadcastable to the parameter."""
+    return values.view(-1, *[1] * (parameter.value.ndim - 1))
+
+
+def _evenly(bound: Sequence[Bound], parts: int) -> list[Sequence[Bound]]:
+    """Return the parameters in order, in at most that many parts of about as many numbers each."""
+    ends = list(accumulate(value.numel() for value, *_ in bound))
+    places = [bisect_left(ends, ends[-1] * part / parts) for part in range(parts)]
+    return [bound[start:stop] for start, stop in pairwise([*places, len(bound)]) if start < stop]
 
 
 def _shaped(scratch: torch.Tensor, value: torch.Tensor) -> torch.Tensor:

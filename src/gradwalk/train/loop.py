@@ -1,7 +1,8 @@
 """Training: runs of one architecture are trained side by side, a share of them on each core.
 
-Each share is trained by a worker in a thread of its own. The workers share only the data, which they do not change,
-and report events, which the thread that called `train` passes to the watcher.
+Each share is trained by a worker in a thread of its own, which has further threads where there are more cores than
+runs. The workers share only the data, which they do not change, and report events, which the thread that called `train`
+passes to the watcher.
 """
 
 import queue
@@ -14,10 +15,12 @@ from typing import Any
 
 import numpy as np
 import psutil
+import torch
 
 from gradwalk import checks
 from gradwalk.data import Dataset
 from gradwalk.nets import products
+from gradwalk.nets.crew import THREAD_FLOPS
 from gradwalk.nets.device import check_device, free_memory
 from gradwalk.nets.footprint import stack_bytes
 from gradwalk.nets.pointwise import Kernels, takes_numpy
@@ -29,7 +32,7 @@ from gradwalk.train.watcher import Event, Watcher
 from gradwalk.train.worker import Worker
 
 SAVE_EVERY = 60.0  # seconds
-THREAD_FLOPS = 2.5e6  # that a product of a layer must have to occupy a thread: measured, see docs/performance.md
+HELPED_FLOPS = 5e7  # of one product of all layers, from which on a worker has use for a second thread: measured
 _POLL = 0.1  # seconds between two looks at the workers
 
 
@@ -59,13 +62,13 @@ def train(
     _check_runs(runs)
     cores = checks.whole("train", "threads", (psutil.cpu_count() or 1) if threads is None else threads)
     _check_data(data)
-    _check_memory(runs, data, device)
-    cores = min(cores, _occupied(runs, data))
+    _check_memory(runs, data, device, _helped(runs, data, device, cores // len(runs)))
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     watcher = watcher or Watcher()
     members = [member(place, run, data, folder, device, watcher.restarted) for place, run in enumerate(runs)]
-    shares = deal(members, cores)
+    shares = deal(members, min(cores, _occupied(runs, data)))
+    parallel = min(cores, len(shares))  # workers at a time
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     stop = threading.Event()
     workers = [
@@ -74,6 +77,7 @@ def train(
             data,
             device=device,
             kernels=kernels,
+            threads=_helped(runs, data, device, cores // parallel),
             folder=folder,
             save_every=save_every,
             report=events.put,
@@ -81,8 +85,8 @@ def train(
         )
         for share in shares
     ]
-    with products.threads(max(1, cores // len(shares))):
-        outcomes = _watched(workers, min(cores, len(shares)), events, stop, watcher)
+    with products.one_thread():
+        outcomes = _watched(workers, parallel, events, stop, watcher)
     return [outcomes[place] for place in range(len(runs))]
 
 
@@ -114,10 +118,10 @@ def _check_data(data: Dataset) -> None:
             raise ValueError(f"train: {data.name} must hold finite numbers only, got NaN or inf")
 
 
-def _check_memory(runs: Sequence[Run], data: Dataset, device: str) -> None:
+def _check_memory(runs: Sequence[Run], data: Dataset, device: str, threads: int) -> None:
     """Raise a ValueError, before anything is drawn, if the stack does not fit into memory."""
     widths, activations = runs[0].architecture(data)
-    needed = stack_bytes(widths, activations, len(runs), runs[0].batch, runs[0].optimizer)
+    needed = stack_bytes(widths, activations, len(runs), runs[0].batch, runs[0].optimizer, threads)
     free = free_memory(device)
     if needed > free:
         raise ValueError(
@@ -129,6 +133,13 @@ def _check_memory(runs: Sequence[Run], data: Dataset, device: str) -> None:
 def _occupied(runs: Sequence[Run], data: Dataset) -> int:
     """Return how many cores have enough work in a layer; with less, threads wait for Python's lock."""
     return max(1, int(len(runs) * layer_flops(runs[0].architecture(data).widths, runs[0].batch) / THREAD_FLOPS))
+
+
+def _helped(runs: Sequence[Run], data: Dataset, device: str, cores: int) -> int:
+    """Return how many threads of so many cores a worker has use for: one for a small network or another device."""
+    widths = runs[0].architecture(data).widths
+    large = (len(widths) - 1) * layer_flops(widths, runs[0].batch) >= HELPED_FLOPS
+    return max(1, cores) if large and torch.device(device).type == "cpu" else 1
 
 
 def _watched(

@@ -1,4 +1,4 @@
-"""A worker: trains some of the runs as one stack in one thread, with the loop over epochs and minibatches."""
+"""A worker: trains some of the runs as one stack, with the loop over epochs and minibatches."""
 
 import math
 import threading
@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from gradwalk.data import Dataset, Examples
+from gradwalk.nets.crew import Crew
 from gradwalk.nets.losses import CrossEntropy, SquaredError
 from gradwalk.nets.optimizers import parse_optimizer
 from gradwalk.nets.pointwise import Kernels
@@ -29,7 +30,8 @@ _SAVING = 20  # times as long as a checkpoint took to write, a worker trains at 
 class Worker:
     """Trains members that are at the same epoch and step until each has ended.
 
-    report: receives the events. stop: when set, the worker saves its members and returns after the current step.
+    threads: the number that compute. report: receives the events. stop: when set, the worker saves its members and
+    returns after the current step.
     """
 
     def __init__(
@@ -39,20 +41,22 @@ class Worker:
         *,
         device: str = "cpu",
         kernels: Kernels = "auto",
+        threads: int = 1,
         folder: Path | None = None,
         save_every: float = math.inf,
         report: Callable[[Event], None] = lambda event: None,
         stop: threading.Event | None = None,
     ) -> None:
         self.members, self.data, self.device, self.kernels, self.folder = members, data, device, kernels, folder
-        self.save_every, self.report, self.stop = save_every, report, stop or threading.Event()
+        self.threads, self.save_every, self.report, self.stop = threads, save_every, report, stop or threading.Event()
         self.outcomes: dict[int, Outcome] = {}
 
     def train(self) -> dict[int, Outcome]:
         """Train until every run has ended or `stop` is set, and return the outcomes by the runs' places."""
         torch.set_flush_denormal(True)  # of this thread: vanishing gradients would otherwise take 100 times as long
-        with torch.no_grad(), np.errstate(all="ignore"):  # the loss shows what is not finite
-            self.build()
+        # numbers that are not finite show in the loss
+        with torch.no_grad(), np.errstate(all="ignore"), Crew(self.threads - 1) as crew:
+            self.build(crew)
             self._drop(self._done())  # their checkpoints are of their ends
             while self.members and not self.stop.is_set():
                 self._epoch()
@@ -60,12 +64,12 @@ class Worker:
                 self.save()
         return self.outcomes
 
-    def build(self) -> None:
+    def build(self, crew: Crew | None = None) -> None:
         """Build the stack and its updater from the members' layers."""
         run, runs = self.members[0].run, [member.run for member in self.members]
         loss = CrossEntropy() if run.task == "classify" else SquaredError()
         activations = run.architecture(self.data).activations
-        self.stack = Stack(_stacked(self.members), activations, loss, run.batch, self.kernels)
+        self.stack = Stack(_stacked(self.members), activations, loss, run.batch, self.kernels, crew)
         decay, bias_rate = [run.weight_decay for run in runs], [run.bias_rate for run in runs]
         self.updater = Updater(self.stack, parse_optimizer(run.optimizer), decay, bias_rate)
         for place, member in enumerate(self.members):
