@@ -1,5 +1,6 @@
 """How many directions pass: the sampler against singular values of literal products, and the record of it."""
 
+import itertools
 import math
 
 import numpy as np
@@ -7,15 +8,24 @@ import pytest
 from helpers.literal_pairs import matrices
 
 import gradwalk as gw
+from gradwalk.simulation import jacobian_singular_values, participation_ratio
 from gradwalk.simulation.participation import participation
 
 
 def literal_ratios(name, width, depth, gain, count, seed, weights="gaussian"):
     """Return the participation ratio of the squared singular values of each of that many literal Jacobians."""
+    return literal_ratios_of_widths(name, [width] * (depth + 1), gain, count, seed, weights)
+
+
+def literal_ratios_of_widths(name, widths, gain, count, seed, weights):
+    """Return the same for layers of these widths."""
     f, rng = gw.activation(name), np.random.default_rng(seed)
-    a, jacobian = rng.standard_normal((count, width, 1)), np.broadcast_to(np.eye(width), (count, width, width))
-    for _ in range(depth):
-        drawn = gain * matrices(rng, count, width, width, weights)
+    a, jacobian = (
+        rng.standard_normal((count, widths[0], 1)),
+        np.broadcast_to(np.eye(widths[0]), (count, *widths[:1] * 2)),
+    )
+    for n, out in itertools.pairwise(widths):
+        drawn = gain * matrices(rng, count, out, n, weights)
         jacobian = drawn @ (f.derivative(a) * jacobian)
         jacobian = jacobian / np.abs(jacobian).max(axis=(1, 2), keepdims=True)
         a = drawn @ f.f(a)
@@ -73,6 +83,33 @@ def test_inputs_stay_apart_in_a_linear_orthogonal_net_and_merge_in_a_relu_net():
     assert linear.backward == pytest.approx(30)
     assert abs(linear.forward - 30) < 4 * linear.forward_error
     assert gw.directions("relu", 30, 40, networks=20).forward < 1.05
+
+
+@pytest.mark.parametrize("width", [4, 8, 16, 17])
+def test_all_directions_pass_narrow_orthogonal_linear_nets(width):
+    found = gw.directions("linear", width, 5, weights="orthogonal", networks=20)
+    assert found.backward == pytest.approx(width, rel=1e-6)
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+@pytest.mark.parametrize("widths", [[12] * 9, [30, 20, 12, 30, 20], [8, 24, 24, 10]])
+def test_narrow_nets_and_unequal_widths_pass_as_many_as_literal_ones(widths, weights):
+    found = gw.directions("leaky_relu(0.7)", widths, weights=weights, gain=1.0, networks=400)
+    assert_agrees(found, literal_ratios_of_widths("leaky_relu(0.7)", widths, 1.0, 400, 5, weights))
+
+
+def test_the_library_has_the_singular_values_of_literal_networks():
+    logs = jacobian_singular_values("tanh", 10, 6, gain=1.3, networks=400, rng=7, weights="orthogonal")
+    ratios, expected = participation_ratio(logs), literal_ratios("tanh", 10, 6, 1.3, 400, seed=8, weights="orthogonal")
+    error = math.hypot(ratios.std(), expected.std()) / math.sqrt(400)
+    assert abs(ratios.mean() - expected.mean()) < 4 * error
+    walks = gw.simulate("linear", 10, 6, gain=1.3, walks=4000, rng=1, every=6)
+    linear = jacobian_singular_values("linear", 10, 6, gain=1.3, networks=2000, rng=2)
+    squared = np.exp(2 * walks.log_norm[:, -1])  # its mean is that of the squared singular values
+    error = math.hypot(squared.std() / math.sqrt(4000), np.exp(2 * linear).mean(axis=1).std() / math.sqrt(2000))
+    assert abs(squared.mean() - np.exp(2 * linear).mean()) < 4 * error
+    with pytest.raises(ValueError, match=r"^jacobian_singular_values: the signal or the gradient of relu vanishes"):
+        jacobian_singular_values("relu", 1, 50, gain=1.0, networks=5, rng=0)
 
 
 def test_unequal_widths_pass_no_more_than_the_narrowest_layer():

@@ -46,6 +46,20 @@ def test_it_records_what_probe_measures():
         assert monitor.records[0].log_norm == pytest.approx(walk.log_norm, abs=1e-5)
         assert monitor.records[0].spread == pytest.approx(walk.spread, abs=1e-5)
         assert monitor.records[0].layers == walk.layers
+        assert monitor.records[0].directions == pytest.approx(walk.directions, rel=1e-4)
+
+
+def test_it_records_no_directions_of_few_examples_and_of_images():
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(8, 5))
+    with Monitor(model) as monitor:
+        model(torch.randn(9, 1, 4, 4)).square().sum().backward()
+        monitor.step()
+    assert math.isnan(monitor.records[0].directions[0])
+    assert 1 <= monitor.records[0].directions[1] <= 5
+    with Monitor(model) as monitor:
+        model(torch.randn(7, 1, 4, 4)).square().sum().backward()
+        monitor.step()
+    assert np.isnan(monitor.records[0].directions).all()
 
 
 def test_every_third_step_is_kept_and_hooks_are_there_only_then():
@@ -111,6 +125,9 @@ def test_csv_has_a_row_for_each_step_and_layer(tmp_path):
     monitor.to_csv(tmp_path / "walk.csv")
     with (tmp_path / "walk.csv").open() as file:
         rows = list(csv.DictReader(file))
+    assert [float(row["directions"]) for row in rows] == pytest.approx(
+        np.concatenate([record.directions for record in monitor.records])
+    )
     assert [(int(row["step"]), int(row["layer"])) for row in rows] == [(s, d) for s in (0, 2) for d in (1, 2, 3, 4)]
     assert [float(row["log_norm"]) for row in rows[4:]] == monitor.records[1].log_norm.tolist()
     assert rows[1]["name"] == "2"

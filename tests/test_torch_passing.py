@@ -59,3 +59,59 @@ def test_the_table_and_the_columns_have_the_directions():
     assert str(walk).splitlines()[0].endswith("dirs")
     few = probed(chain(nn.Tanh, depth=3), examples=4)
     assert all(math.isnan(value) for value in few.directions)
+
+
+def jacobian_directions(model, x):
+    """Return the participation ratio of the squared singular values from the first layer's output to the model's."""
+    below = model[0](x).detach()
+    jacobian = torch.autograd.functional.jacobian(model[1:], below).double()
+    squares = torch.linalg.svdvals(jacobian) ** 2
+    return float(squares.sum() ** 2 / (squares**2).sum())
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+def test_plan_init_and_probe_predict_the_directions_of_the_jacobian(weights):
+    ratios = []
+    generator = torch.Generator().manual_seed(3)
+    for _ in range(24):
+        model = chain(nn.Tanh, depth=20)
+        plan = gwt.init_(model, weights=weights, keep_fine=False, generator=generator)
+        ratios.append(jacobian_directions(model, torch.randn(16, generator=generator)))
+    ratios = torch.tensor(ratios)
+    error = float(ratios.std()) / len(ratios) ** 0.5
+    assert plan.directions == pytest.approx(float(ratios.mean()), abs=4 * error)
+    assert f"{plan.directions:.1f} directions of 10 are predicted to pass backward" in str(plan)
+    walk = probed(model)
+    assert walk.passage.weights == weights
+    assert walk.predicted_directions == pytest.approx(plan.directions, rel=0.1)
+    assert gwt.plan(model).drawn == ()  # the weights serve, and are recognised for what they are
+    assert gwt.plan(model).directions == pytest.approx(plan.directions, rel=0.1)
+
+
+def test_the_prediction_stands_beside_what_was_measured():
+    walk = probed(chain(nn.ReLU))
+    assert f" directions of 16 pass ({walk.predicted_directions:.1f} predicted), at " in walk.verdict
+    assert "gradwalk.advise ranks what helps" in str(gwt.plan(chain(nn.ReLU)))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8)),
+        nn.Sequential(*[nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8), nn.ReLU()) for _ in range(6)]),
+        nn.Sequential(*[nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Dropout(0.1)) for _ in range(12)]),
+        nn.Sequential(*[nn.Sequential(nn.Conv2d(4, 4, 1), nn.ReLU()) for _ in range(12)]),
+    ],
+    ids=["shallow", "two activations", "dropout", "convolutions"],
+)
+def test_nothing_is_predicted_of_other_models(model):
+    plan = gwt.plan(model)
+    assert math.isnan(plan.directions)
+    assert "directions" not in str(plan)
+
+
+def test_a_scalar_output_is_left_out_of_the_passage():
+    layers = [layer for _ in range(12) for layer in (nn.Linear(8, 8), nn.Tanh())]
+    plan = gwt.plan(nn.Sequential(*layers, nn.Linear(8, 1)))
+    assert plan.passage.widths == (8,) * 12
+    assert 1 < plan.directions < 8

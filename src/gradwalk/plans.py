@@ -4,9 +4,9 @@ import html
 import math
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from gradwalk.display import INK, RED, Shown, axes_of, html_row
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _WIDTH = 100
+_FEW_DIRECTIONS = 2.0  # below which a deep chain hardly learns
 _HEAD = ("layer", "shape", "role", "reads", "std now", "std", "gain", "drift", "")
 _LIMITS = (99, 15, 13, 14, 8, 8, 7, 7, 12)  # of the columns; the first gets what the others leave
 _LEGEND = {"~": "~: an estimate", "-": "-: not predicted"}
@@ -72,6 +73,15 @@ class LeftAlone(NamedTuple):
     why: str
 
 
+class Passing(Protocol):
+    """The way of gradients through the layers, as `gradwalk.gains.Passage` describes it."""
+
+    @property
+    def units(self) -> int: ...
+    @property
+    def directions(self) -> float: ...
+
+
 @dataclass(frozen=True)
 class Plan(Shown):
     """What an initialization does to a network. Prints as a table, in a notebook as a table of HTML.
@@ -80,11 +90,18 @@ class Plan(Shown):
         rows: one per weight layer.
         left_alone: the other modules with parameters.
         remarks: what to know beyond the rows.
+        passage: the way of gradients through the layers as planned, None unless they are a deep chain of dense layers.
     """
 
     rows: tuple[PlanRow, ...]
     left_alone: tuple[LeftAlone, ...] = ()
     remarks: tuple[str, ...] = ()
+    passage: Passing | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def directions(self) -> float:
+        """How many directions are predicted to pass backward once the plan is applied; NaN where that is not known."""
+        return math.nan if self.passage is None else self.passage.directions
 
     @property
     def drawn(self) -> tuple[PlanRow, ...]:
@@ -124,12 +141,17 @@ class Plan(Shown):
         lines = [
             "  ".join(_fit(cell, width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells
         ]
-        return "\n".join([*lines, *_wrapped([*footnotes, *_legend(cells), *_grouped(self.left_alone), *self.remarks])])
+        return "\n".join([*lines, *_wrapped([*footnotes, *_legend(cells), *self._below])])
+
+    @property
+    def _below(self) -> list[str]:
+        """What stands below the rows."""
+        return [*_grouped(self.left_alone), *self.remarks, *_directions(self)]
 
     def _repr_html_(self) -> str:
         (head, *body), footnotes = _cells(self.rows)
         lines = [html_row("th", head), *(html_row("td", line) for line in body)]
-        below = [*footnotes, *_legend([head, *body]), *_grouped(self.left_alone), *self.remarks]
+        below = [*footnotes, *_legend([head, *body]), *self._below]
         return f"<table>{''.join(lines)}</table>" + "".join(f"<p>{html.escape(line)}</p>" for line in below)
 
 
@@ -156,6 +178,14 @@ def _legend(cells: Sequence[Sequence[str]]) -> list[str]:
     signs = {drift[0] if drift.startswith("~") else drift for drift in drifts}
     entries = [text for sign, text in _LEGEND.items() if sign in signs]
     return ["drift: " + "; ".join(["0: exact", *entries])] if entries else []
+
+
+def _directions(plan: Plan) -> list[str]:
+    """Return a sentence on how many directions are predicted to pass, if that is known."""
+    if plan.passage is None or math.isnan(count := plan.directions):
+        return []
+    few = "; gradwalk.advise ranks what helps" if count < _FEW_DIRECTIONS else ""
+    return [f"{count:.1f} directions of {plan.passage.units} are predicted to pass backward{few}."]
 
 
 def _fit(text: str, width: int) -> str:

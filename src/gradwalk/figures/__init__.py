@@ -5,7 +5,19 @@
 makes a figure of your own part of `gradwalk reproduce mine` and of the page.
 """
 
-from gradwalk.figures import fig1, fig2, fig3, fig4a, fig4b, fig4c, fig4d, initialisers, learning, optimizers
+from gradwalk.figures import (
+    directions,
+    fig1,
+    fig2,
+    fig3,
+    fig4a,
+    fig4b,
+    fig4c,
+    fig4d,
+    initialisers,
+    learning,
+    optimizers,
+)
 from gradwalk.figures.drawing import (
     BLACK,
     BLUE,
@@ -28,7 +40,13 @@ from gradwalk.registry import Registry
 
 FIGURES: Registry[Figure] = Registry(
     "figure",
-    [module.FIGURE for module in (fig1, fig2, fig3, fig4a, fig4b, fig4c, fig4d, initialisers, learning, optimizers)],
+    [
+        module.FIGURE
+        for module in (
+            *(fig1, fig2, fig3, fig4a, fig4b, fig4c, fig4d),
+            *(initialisers, directions, learning, optimizers),
+        )
+    ],
 )
 
 __all__ = [

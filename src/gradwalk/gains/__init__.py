@@ -6,7 +6,7 @@ that is more accurate.
 """
 
 from gradwalk.gains.describe import GainDescription, describe_gain, gain
-from gradwalk.gains.directions import Directions, backward_directions, default_networks, directions
+from gradwalk.gains.directions import Directions, Passage, backward_directions, default_networks, directions
 from gradwalk.gains.estimate import GainEstimate
 from gradwalk.gains.reach import SERVICEABLE, UnsteadyWarning, max_depth, min_width, unsteady_message
 from gradwalk.gains.solve import solve_gain
@@ -16,6 +16,7 @@ __all__ = [
     "Directions",
     "GainDescription",
     "GainEstimate",
+    "Passage",
     "UnsteadyWarning",
     "backward_directions",
     "default_networks",

@@ -34,7 +34,7 @@ class DenseSampler:
 
     def __init__(self, activation: Activation, weights: Weights, arena: Arena, seed: np.random.SeedSequence) -> None:
         forward, backward = seed.spawn(2)
-        self.activation, self.orthogonal, self.arena = activation, weights == "orthogonal", arena
+        self.activation, self._weights, self.arena = activation, weights, arena
         self._forward, self._backward = np.random.default_rng(forward), np.random.default_rng(backward)
         self.luck: Array | float = 0.0
 
@@ -92,18 +92,17 @@ class DenseSampler:
         return DenseLayer(matrix, log_scale, response, resampled)
 
     def _fill(self, matrix: Array) -> None:
-        """Fill with matrices whose entries have variance 1 / width_in: Gaussian, or Haar orthogonal."""
-        count, width, width_in = matrix.shape
-        if not self.orthogonal:
-            self._forward.standard_normal(out=matrix)
-            matrix /= math.sqrt(width_in)
-            return
-        tall = self._forward.standard_normal((count, max(width, width_in), min(width, width_in)))
-        q, r = np.linalg.qr(tall)
-        q *= np.sign(np.diagonal(r, axis1=1, axis2=2))[
-            :, None, :
-        ]  # without this, q is not distributed as Haar's measure
-        matrix[...] = q.transpose(0, 2, 1) if width < width_in else q * math.sqrt(width / width_in)
+        matrix[...] = random_matrices(self._forward, matrix.shape, self._weights)
+
+
+def random_matrices(rng: np.random.Generator, shape: tuple[int, ...], weights: Weights) -> Array:
+    """Return matrices (count, width, width_in) with entries of variance 1 / width_in: Gaussian, or Haar orthogonal."""
+    count, width, width_in = shape
+    if weights == "gaussian":
+        return np.asarray(rng.standard_normal(shape) / math.sqrt(width_in))
+    q, r = np.linalg.qr(rng.standard_normal((count, max(width, width_in), min(width, width_in))))
+    q *= np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :]  # else q is not distributed as Haar's measure
+    return np.asarray(q.transpose(0, 2, 1) if width < width_in else q * math.sqrt(width / width_in))
 
 
 def _image(matrix: Array, h: Array) -> Array:

@@ -54,7 +54,8 @@ def sample_participation(
     seed: np.random.SeedSequence,
 ) -> Array:
     """Return the participation ratio of the Jacobian of each of that many networks."""
-    sampler = Frames.of(min(FRAME, widths[-1]))
+    # A frame must fit into every layer; given the image of h, a Haar matrix maps only what is orthogonal to it freely.
+    sampler = Frames.of(min(FRAME, min(widths) - (weights == "orthogonal")))
     ratios = np.empty(networks)
 
     def fill(drawn: FrameNetworks, rows: slice) -> int:

@@ -15,8 +15,9 @@ from gradwalk.torch.monitor import Monitor, summary
 class MonitorCallback(lightning.Callback):
     """Records the walk of the gradient at every n-th backward pass; see `gradwalk.torch.Monitor`.
 
-    The final, lowest and highest log-norm of each record go to the trainer's loggers under `tag`; `monitor` holds all
-    records after training. Where gradients are accumulated over batches, each batch counts as a step.
+    The final, lowest and highest log-norm of each record and its least number of directions go to the trainer's loggers
+    under `tag`; `monitor` holds all records after training. Where gradients are accumulated over batches, each batch
+    counts as a step.
     """
 
     def __init__(self, every: int = 100, *, tag: str = "gradwalk") -> None:

@@ -17,27 +17,36 @@ from gradwalk.display import RED, Shown, axes_of
 from gradwalk.torch.backward import example_norms
 from gradwalk.torch.follow import unwrapped
 from gradwalk.torch.measurement import batch_size, count_examples
+from gradwalk.torch.passing import directions_on_device
 from gradwalk.torch.weight_layers import NAMES, weight_layers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_NUMBERS = ("log_norm", "spread", "directions")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Record(Shown):
-    """The walk at one step of training, layer 1 first: mean and standard deviation over the examples."""
+    """The walk at one step of training, layer 1 first: mean and standard deviation over the examples, and directions.
+
+    directions: how many the gradients of the examples span, as `probe` measures them; NaN for fewer than 8 examples and
+    for outputs that are no vectors.
+    """
 
     step: int
     layers: tuple[str, ...]
     log_norm: Array
     spread: Array
+    directions: Array
 
     def __repr__(self) -> str:
         return f"Record(step {self.step}, {len(self.layers)} layers: final log-norm {self.log_norm[0]:.3g})"
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the walk as named columns, one row per layer."""
-        return {"layer": list(self.layers), "log_norm": self.log_norm.tolist(), "spread": self.spread.tolist()}
+        numbers = {name: getattr(self, name).tolist() for name in _NUMBERS}
+        return {"layer": list(self.layers), **numbers}
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the log-norm of the gradient from the output back, and return the axes."""
@@ -51,6 +60,8 @@ class Record(Shown):
 class Monitor(Shown):
     """Records ln(|delta_d| / |delta_D|) of all weight layers at every n-th step of training, starting with the first.
 
+    With it goes the number of directions that the gradients of the batch span at each layer (`Record.directions`).
+
     Call `step()` after each backward pass, and `close()` to stop recording; as a context manager the monitor closes
     itself. It never runs the model; hooks are on it only while a step is recorded. Only ratios are recorded, so the
     factor that a GradScaler puts on the loss makes no difference. Of several forward passes before `step()`, the last
@@ -61,7 +72,7 @@ class Monitor(Shown):
         model: any torch.nn.Module.
         every: record every n-th step.
         writer: a TensorBoard SummaryWriter, to which each record is also written: the final log-norm, the lowest, the
-            highest and a histogram of all.
+            highest and a histogram of all, and the least number of directions.
         tag: the name under which it is written there.
 
     Raises:
@@ -86,7 +97,7 @@ class Monitor(Shown):
         self.records: list[Record] = []
         self.steps = 0
         self._handles: list[Any] = []
-        self._seen: list[tuple[str, list[Tensor]]] = []
+        self._seen: list[tuple[str, list[tuple[Tensor, Tensor]]]] = []
         self._batch = 0
         self._arm()
 
@@ -128,24 +139,25 @@ class Monitor(Shown):
     def _hook(self, name: str) -> Callable[[nn.Module, Any, Any], None]:
         def forward(module: nn.Module, args: Any, output: Any) -> None:
             if isinstance(output, Tensor) and output.requires_grad:
-                norms: list[Tensor] = []
-                self._seen.append((name, norms))
-                output.register_hook(lambda delta: norms.append(_row_norms(delta)))  # type: ignore[no-untyped-call]
+                seen: list[tuple[Tensor, Tensor]] = []
+                self._seen.append((name, seen))
+                output.register_hook(lambda delta: seen.append(_measured(delta)))  # type: ignore[no-untyped-call]
 
         return forward
 
     def _record(self) -> Record | None:
-        seen = [(name, norms[-1]) for name, norms in self._seen if norms]
+        seen = [(name, *measured[-1]) for name, measured in self._seen if measured]
         if not seen:
             return None  # no backward pass
-        examples = count_examples([len(norms) for _, norms in seen], self._batch)
-        norms = torch.stack([example_norms(norms, examples) for _, norms in seen]).cpu().numpy()
+        examples = count_examples([len(norms) for _, norms, _ in seen], self._batch)
+        norms = torch.stack([example_norms(norms, examples) for _, norms, _ in seen]).cpu().numpy()
+        directions = torch.stack([count for _, _, count in seen]).cpu().numpy()
         with np.errstate(divide="ignore", invalid="ignore"):
             walks = np.log(norms[:, norms[-1] > 0])
             walks -= walks[-1:]
             mean = walks.mean(axis=1) if walks.size else np.full(len(walks), math.nan)
             spread = walks.std(axis=1, ddof=1) if walks.shape[1] > 1 else np.full(len(walks), math.nan)
-        record = Record(self.steps, tuple(name for name, _ in seen), mean, spread)
+        record = Record(self.steps, tuple(name for name, _, _ in seen), mean, spread, directions)
         self.records.append(record)
         self._write(record)
         return record
@@ -160,7 +172,7 @@ class Monitor(Shown):
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the records as named columns, one row per step and layer."""
-        names = ("step", "layer", "name", "log_norm", "spread")
+        names = ("step", "layer", "name", *_NUMBERS)
         return {name: [row[place] for row in self._rows()] for place, name in enumerate(names)}
 
     def __repr__(self) -> str:
@@ -170,13 +182,13 @@ class Monitor(Shown):
         """Write the records, one row per step and layer."""
         with Path(path).open("w", newline="", encoding="utf-8") as file:
             rows = csv.writer(file, lineterminator="\n")
-            rows.writerow(["step", "layer", "name", "log_norm", "spread"])
+            rows.writerow(["step", "layer", "name", *_NUMBERS])
             for step, layer, name, *numbers in self._rows():
                 rows.writerow([step, layer, name, *map(repr, numbers)])
 
-    def _rows(self) -> list[tuple[int, int, str, float, float]]:
+    def _rows(self) -> list[tuple[Any, ...]]:
         return [
-            (record.step, place + 1, name, float(record.log_norm[place]), float(record.spread[place]))
+            (record.step, place + 1, name, *(float(getattr(record, each)[place]) for each in _NUMBERS))
             for record in self.records
             for place, name in enumerate(record.layers)
         ]
@@ -201,11 +213,15 @@ class Monitor(Shown):
         return panel
 
 
-def _row_norms(delta: Tensor) -> Tensor:
-    return example_norms(delta, len(delta) if delta.dim() else 1)
+def _measured(delta: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the norms of the rows of a gradient, and how many directions they span."""
+    vectors = delta.dim() == 2 and not delta.is_complex()
+    directions = directions_on_device(delta) if vectors else delta.new_full((), math.nan, dtype=torch.float64)
+    return example_norms(delta, len(delta) if delta.dim() else 1), directions
 
 
 def summary(record: Record) -> dict[str, float]:
-    """Return the final log-norm of a record, the lowest and the highest."""
-    walk = record.log_norm
-    return {"final": float(walk[0]), "lowest": float(walk.min()), "highest": float(walk.max())}
+    """Return the final log-norm of a record, the lowest and the highest, and the least directions, where known."""
+    walk, known = record.log_norm, record.directions[np.isfinite(record.directions)]
+    least = {"directions": float(known.min())} if len(known) else {}
+    return {"final": float(walk[0]), "lowest": float(walk.min()), "highest": float(walk.max()), **least}

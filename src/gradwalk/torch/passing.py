@@ -23,14 +23,19 @@ def directions_of(rows: Tensor) -> float:
     >>> round(directions_of(rows), 3)
     2.0
     """
+    return float(directions_on_device(rows))
+
+
+def directions_on_device(rows: Tensor) -> Tensor:
+    """Return the same as a tensor without dimensions, without waiting for the device."""
     used = rows[:_MOST].detach().double()
     norms = used.norm(dim=1, keepdim=True)
-    used = (used / norms)[(torch.isfinite(norms) & (norms > 0))[:, 0]]
-    count = len(used)
-    if count < FEWEST:
-        return math.nan
-    squares = float((used @ used.T).square().sum()) - count
-    return min(count * (count - 1) / max(squares, 1e-300), float(rows.shape[1]))
+    fine = torch.isfinite(norms) & (norms > 0)
+    unit = torch.where(fine, used / norms, 0.0)
+    count = fine.sum()
+    squares = (unit @ unit.T).square().sum() - count
+    number = (count * (count - 1) / squares.clamp_min(1e-300)).clamp_max(float(rows.shape[1]))
+    return torch.where(count < FEWEST, math.nan, number)
 
 
 def passing(measured: Measured) -> tuple[Array, Array]:

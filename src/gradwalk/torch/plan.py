@@ -22,13 +22,14 @@ from gradwalk import checks
 from gradwalk.chains.choices import Choice, Given, Selection
 from gradwalk.chains.draft import on_purpose
 from gradwalk.checks import Weights
-from gradwalk.gains import GainEstimate, unsteady_message
+from gradwalk.gains import GainEstimate, Passage, unsteady_message
 from gradwalk.plans import LeftAlone as Module
 from gradwalk.plans import Plan, PlanRow
 from gradwalk.torch.graph import RESETS
 from gradwalk.torch.laws import Law, gate_gain, unbiased_gains
 from gradwalk.torch.layers import Layers, WeightLayer, layers_of
 from gradwalk.torch.padding import log_losses, unknown_losses
+from gradwalk.torch.passage import passage
 from gradwalk.torch.plain import is_plain, plain_rows
 from gradwalk.torch.reach import Reach
 from gradwalk.torch.scales import deviations
@@ -38,6 +39,7 @@ from gradwalk.torch.stream import stream_sizes
 from gradwalk.torch.structure import Structure, Sum, SumKind
 from gradwalk.torch.weight_layers import shape_of
 
+_DEEP = 10  # layers of a chain from which the directions that pass are predicted
 _UNCOUNTED = (Note.MAX_POOLING, Note.RESAMPLED, Note.SCALED, Note.DROPOUT)
 
 
@@ -104,7 +106,19 @@ class Draft:
         if all(row.reason for row in rows):
             remarks.append("No layer is drawn: the model stays as it is.")
         modules = tuple([Module(each.name, each.kind, each.why) for each in self.layers.left_alone])
-        return Plan(tuple(rows), modules, tuple([remark for remark in remarks if remark]))
+        return Plan(tuple(rows), modules, tuple([remark for remark in remarks if remark]), self._passage(rows))
+
+    def _passage(self, rows: list[PlanRow]) -> Passage | None:
+        """Return the passage of gradients through the model as planned, None unless it is a deep chain."""
+        layers = self.layers.weight_layers
+        if not self.is_chain or len(rows) < _DEEP or any(layer.dropout for layer in layers):
+            return None
+        gains = [
+            row.std * math.sqrt(layer.fan_in) if row.reason or row.gain is None else row.gain
+            for layer, row in zip(layers, rows, strict=True)
+        ]
+        weights = None if all(row.reason for row in rows) else self.weights
+        return passage([layer.module for layer in layers], [layer.activation for layer in layers], gains, weights)
 
     @cached_property
     def unsteady(self) -> str | None:

@@ -16,6 +16,7 @@ from gradwalk.torch.given import Given, given_for
 from gradwalk.torch.layers import Exclusion, sort_out
 from gradwalk.torch.measurement import Call, Inputs, Loss, Measured, measure, over_examples
 from gradwalk.torch.outside import outside_parameters, share_seen, zero_weights
+from gradwalk.torch.passage import passage
 from gradwalk.torch.passing import passing
 from gradwalk.torch.prediction import BAND, predict
 from gradwalk.torch.remedy import remedy
@@ -84,6 +85,7 @@ def compared(measured: Measured, trace: Trace, activation: Given, where: str) ->
     directions, signal_directions = passing(measured)
     with np.errstate(invalid="ignore", divide="ignore"):
         z = (mean - prediction.mean) / prediction.sd
+    chain, gains = is_chain(trace.nodes), np.array([_gain(call) for call in measured.calls])
     return GradientWalk(
         layers=tuple(call.name for call in measured.calls),
         reads=tuple(reads),
@@ -96,7 +98,7 @@ def compared(measured: Measured, trace: Trace, activation: Given, where: str) ->
         low=prediction.mean - BAND * prediction.sd,
         high=prediction.mean + BAND * prediction.sd,
         z=z,
-        gains=np.array([_gain(call) for call in measured.calls]),
+        gains=gains,
         relative=np.array([_relative(call, measured, trace) for call in measured.calls]),
         directions=directions,
         signal_directions=signal_directions,
@@ -105,13 +107,14 @@ def compared(measured: Measured, trace: Trace, activation: Given, where: str) ->
         examples=len(measured.log_norm),
         lost=measured.lost,
         broken=measured.broken,
-        chain=is_chain(trace.nodes),
+        chain=chain,
         share=share_seen(measured, trace),
         zeros=zero_weights(measured, trace),
         stream=stream.points,
         blocks=stream.blocks,
         parameters=outside_parameters(measured, trace),
         notes=_notes(measured, prediction.reasons),
+        passage=passage([call.module for call in measured.calls], reads, gains.tolist(), None) if chain else None,
     )
 
 

@@ -188,9 +188,10 @@ class Judge:
         back, ahead = np.nan_to_num(walk.directions, nan=np.inf), np.nan_to_num(walk.signal_directions, nan=np.inf)
         place, units = int(np.argmin(back)), min(walk.widths[1:])
         if back[place] < min(_FEW_DIRECTIONS, back[-1] / 2):
-            found = (
-                f"only {back[place]:.1f} directions of {units} pass, at {walk.layers[place]}: all examples pull alike"
-            )
+            predicted = walk.predicted_directions
+            beside = f" ({predicted:.1f} predicted)" if predicted == predicted else ""
+            found = f"only {back[place]:.1f} directions of {units} pass{beside}, at {walk.layers[place]}: "
+            found += "all examples pull alike"
         elif ahead[-1] < min(_ONE_DIRECTION, ahead[0] / 2):
             found = f"only {ahead[-1]:.1f} directions of {units} reach the output: all inputs look alike there"
         else:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradwalk.activations import Activation, Array
 from gradwalk.display import BLUE, INK, RED, Shown, axes_of
+from gradwalk.gains import Passage
 from gradwalk.torch.along import Block, StreamPoint
 from gradwalk.torch.tables import walk_table
 from gradwalk.torch.verdict import LIMIT, Judge, Status, bounds, is_deep, times
@@ -75,6 +76,7 @@ class GradientWalk(Shown):
         parameters: the weights outside these layers.
         notes: what the numbers depend on.
         remedy: what to do, "" where nothing is wrong.
+        passage: the way of gradients through the layers, None unless they are a chain of dense layers.
     """
 
     layers: tuple[str, ...]
@@ -105,6 +107,16 @@ class GradientWalk(Shown):
     parameters: tuple[Parameter, ...] = ()
     notes: tuple[str, ...] = ()
     remedy: str = ""
+    passage: Passage | None = None
+
+    @cached_property
+    def predicted_directions(self) -> float:
+        """How many directions of independent gradients pass from the output to the first layer of such a network.
+
+        For random weights of these scales, as `gradwalk.directions` samples them; NaN where that is not known. Measured
+        are `directions`, of the gradients of a batch, which begin with as many as the loss gives them.
+        """
+        return math.nan if self.passage is None else self.passage.directions
 
     @property
     def final(self) -> float:
