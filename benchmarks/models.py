@@ -58,7 +58,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN", help="names or kinds of models")
+    parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN", help="names, kinds or modules of models")
     parser.add_argument("--part", choices=("init", "probe"), help="one part of the experiment only")
     parser.add_argument("--store", type=Path, required=True, help="the file of records, outside the repository")
     parser.add_argument("--page", type=Path, help="where to write the tables, instead of results/models.md")
@@ -66,7 +66,7 @@ def _options() -> argparse.Namespace:
 
 
 def _selected(case: Case, patterns: list[str]) -> bool:
-    return any(fnmatch(text, pattern) for text in (case.name, case.kind) for pattern in patterns)
+    return any(fnmatch(text, pattern) for text in (case.name, case.kind, case.collection) for pattern in patterns)
 
 
 def _run(case: Case, seed: int, part: str, store: Store) -> None:

@@ -1,6 +1,6 @@
 """Small models written by others, each with a toy task: what `benchmarks/models.py` tries gradwalk on."""
 
-from zoo import images, language, series, tables
+from zoo import blind, images, language, series, tables
 from zoo.case import CASES, Batch, Case
 
-__all__ = ["CASES", "Batch", "Case", "images", "language", "series", "tables"]
+__all__ = ["CASES", "Batch", "Case", "blind", "images", "language", "series", "tables"]

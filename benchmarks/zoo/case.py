@@ -45,6 +45,11 @@ class Case:
         return f"{self.package} {version(self.package)}"
 
     @property
+    def collection(self) -> str:
+        """The module of `zoo` that it is in."""
+        return self.build.__module__.rpartition(".")[2]
+
+    @property
     def digest(self) -> str:
         """A digest of all that a result from the model's own initialization depends on."""
         return hashlib.sha256("\n".join([self.source, self.release, torch.__version__]).encode()).hexdigest()[:12]

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from typing import Any, Literal
 
 import numpy as np
-from scipy import special
+import scipy
 
 from gradwalk.activations.functions import Activation, Array, written
 
@@ -145,31 +145,31 @@ def _softplus(beta: float) -> Activation:
     return Activation(
         _with_parameter("softplus", beta, 1.0),
         lambda a: np.logaddexp(0.0, beta * a) / beta,
-        lambda a: special.expit(beta * a),
+        lambda a: scipy.special.expit(beta * a),
     )
 
 
 def _sigmoid() -> Activation:
-    return Activation("sigmoid", special.expit, lambda a: special.expit(a) * special.expit(-a))
+    return Activation("sigmoid", scipy.special.expit, lambda a: scipy.special.expit(a) * scipy.special.expit(-a))
 
 
 def _log_sigmoid() -> Activation:
-    return Activation("log_sigmoid", lambda a: -np.logaddexp(0.0, -a), lambda a: special.expit(-a))
+    return Activation("log_sigmoid", lambda a: -np.logaddexp(0.0, -a), lambda a: scipy.special.expit(-a))
 
 
 def _gelu() -> Activation:
     def density(a: Array) -> Array:
         return np.exp(-0.5 * a * a) / math.sqrt(2 * math.pi)
 
-    return Activation("gelu", lambda a: a * special.ndtr(a), lambda a: special.ndtr(a) + a * density(a))
+    return Activation("gelu", lambda a: a * scipy.special.ndtr(a), lambda a: scipy.special.ndtr(a) + a * density(a))
 
 
 def _silu() -> Activation:
     def derivative(a: Array) -> Array:
-        rise = special.expit(a)
-        return np.asarray(rise * (1 + a * special.expit(-a)))
+        rise = scipy.special.expit(a)
+        return np.asarray(rise * (1 + a * scipy.special.expit(-a)))
 
-    return Activation("silu", lambda a: a * special.expit(a), derivative)
+    return Activation("silu", lambda a: a * scipy.special.expit(a), derivative)
 
 
 def _mish() -> Activation:
@@ -177,13 +177,13 @@ def _mish() -> Activation:
 
     def derivative(a: Array) -> Array:
         bend = softplus.f(a)
-        return np.asarray(np.tanh(bend) + a * _sech_squared(bend) * special.expit(a))
+        return np.asarray(np.tanh(bend) + a * _sech_squared(bend) * scipy.special.expit(a))
 
     return Activation("mish", lambda a: a * np.tanh(softplus.f(a)), derivative)
 
 
 def _erf() -> Activation:
-    return Activation("erf", special.erf, lambda a: 2 / math.sqrt(math.pi) * np.exp(-a * a))
+    return Activation("erf", scipy.special.erf, lambda a: 2 / math.sqrt(math.pi) * np.exp(-a * a))
 
 
 def _hard_tanh() -> Activation:

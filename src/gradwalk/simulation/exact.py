@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma
+import scipy
 
 from gradwalk.activations import Activation, Array, Indices
 from gradwalk.blocks import Dense
@@ -135,4 +135,4 @@ class ExactSampler(ForwardSampler):
 
 @lru_cache(maxsize=1024)
 def _log_chi2_mean(n: int) -> float:
-    return float(digamma(n / 2)) + math.log(2)
+    return float(scipy.special.digamma(n / 2)) + math.log(2)

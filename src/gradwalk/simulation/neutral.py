@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma
+import scipy
 
 from gradwalk.activations import Activation, Array, Indices
 from gradwalk.checks import Weights
@@ -162,7 +162,7 @@ class NeutralNetworks:
     def _account(self, freedom: Array | Indices, squared: Array, across: Array) -> None:
         """Add the layers to `luck`: ln |x|^2 and ln |xi|^2, less their expectations."""
         xi = across + self._rng.standard_normal(across.shape) ** 2
-        self.luck += (np.log([squared, xi]) - (digamma(freedom / 2) + math.log(2))).sum(axis=1).T
+        self.luck += (np.log([squared, xi]) - (scipy.special.digamma(freedom / 2) + math.log(2))).sum(axis=1).T
 
     def _on_the_sphere(self, part: Indices, squared: Array) -> Array:
         """Return the factor that makes x the image of a vector under a Haar matrix: see `haar.image`."""

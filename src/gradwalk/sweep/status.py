@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from gradwalk.sweep.schema import STATUSES, Status
 from gradwalk.sweep.store import Result, Session, Store, Unreadable
+from gradwalk.train import Epoch
 
 
 @dataclass(frozen=True)
@@ -38,17 +40,50 @@ class SweepStatus:
 def status(folder: str | Path) -> SweepStatus:
     """Return the state of the sweep in a folder."""
     with Store(folder) as store:
-        (results, unreadable), writer = store.contents(), store.writer()
+        tally = _Tally()
+        for each in store.scan():
+            tally.add(each)
+        writer = store.writer()
     return SweepStatus(
         folder=Path(folder),
-        counts=count_statuses(results),
-        epochs_done=sum(result.epochs_done for result in results),
-        epochs_total=sum(result.run.epochs for result in results),
+        counts={status: tally.counts[status] for status in STATUSES},
+        epochs_done=tally.epochs_done,
+        epochs_total=tally.epochs_total,
         writer=writer,
-        best=best_result(results),
-        errors=distinct_errors(results),
-        unreadable=tuple(unreadable),
+        best=tally.best,
+        errors=tuple(tally.errors),
+        unreadable=tuple(tally.unreadable),
     )
+
+
+class _Tally:
+    """Adds up the runs of a store one by one, so that a large one need not be in memory."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[Status] = Counter()
+        self.epochs_done = self.epochs_total = 0
+        self.best: Result | None = None
+        self._least = (math.inf, math.inf)
+        self.errors: dict[str, None] = {}  # in order, each once
+        self.unreadable: list[Unreadable] = []
+
+    def add(self, each: Result | Unreadable) -> None:
+        """Count a run."""
+        if isinstance(each, Unreadable):
+            self.unreadable.append(each)
+            return
+        self.counts[each.status] += 1
+        self.epochs_total += each.run.epochs
+        if each.status == "failed":
+            self.errors[each.error or ""] = None
+        last = each.last
+        if last is not None:
+            self._add_epochs(each, last)
+
+    def _add_epochs(self, result: Result, last: Epoch) -> None:
+        self.epochs_done += last.epoch
+        if result.status == "done" and (self.best is None or _badness(result, last) < self._least):
+            self.best, self._least = result, _badness(result, last)
 
 
 def count_statuses(results: Sequence[Result]) -> dict[Status, int]:
@@ -59,12 +94,11 @@ def count_statuses(results: Sequence[Result]) -> dict[Status, int]:
 
 def best_result(results: Sequence[Result]) -> Result | None:
     """Return the finished run with the smallest training error, ties broken by the training loss; None without one."""
-    done = [result for result in results if result.status == "done" and result.epochs]
-    return min(done, key=_badness, default=None)
+    done = [(result, last) for result in results if result.status == "done" and (last := result.last) is not None]
+    return min(done, key=lambda each: _badness(*each), default=(None, None))[0]
 
 
-def _badness(result: Result) -> tuple[float, float]:
-    last = result.epochs[-1]
+def _badness(result: Result, last: Epoch) -> tuple[float, float]:
     return result.train_error_after(last), last.train_loss
 
 

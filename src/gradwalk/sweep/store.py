@@ -125,6 +125,7 @@ class UnreadableWarning(UserWarning):
 
 
 RowT = TypeVar("RowT", bound=Row)
+_ALL_SETTINGS = set(Run.model_fields)
 _NAMES = ("data", "activation", "weights", "optimizer")  # settings whose values a registry has to know
 
 
@@ -170,7 +171,7 @@ class Store:
     def stream(self) -> Iterator[Result]:
         """Yield all runs one by one, so that they need not be in memory together; warn as `results` does at the end."""
         unreadable = []
-        for each in self._read():
+        for each in self.scan():
             if isinstance(each, Unreadable):
                 unreadable.append(each)
             else:
@@ -180,12 +181,26 @@ class Store:
     def contents(self, identities: Collection[str] | None = None) -> Contents:
         """Return the runs of these identities (default: all), and those that cannot be read with the reasons."""
         contents = Contents([], [])
-        for each in self._read(None if identities is None else set(identities)):
+        for each in self.scan(None if identities is None else set(identities)):
             if isinstance(each, Unreadable):
                 contents.unreadable.append(each)
             else:
                 contents.results.append(each)
         return contents
+
+    def scan(self, selected: Collection[str] | None = None) -> Iterator[Result | Unreadable]:
+        """Yield the runs in order, as results or with the reason why they cannot be read."""
+        epochs, versions = self._epochs(), {row.id: json.loads(row.versions) for row in self._valid(SessionRow)}
+        alive, runs = self.writer() is not None, _Runs()
+        for row, identity in self._rows(RunRow, "ORDER BY id"):
+            if row is None:
+                yield Unreadable(identity, "it is damaged: its digest does not match its values")
+            elif selected is None or row.identity in selected:
+                try:
+                    row.status = _status(row.status, alive)
+                    yield _result(row, runs.read(row.settings), epochs.get(row.id), versions.get(row.session or 0))
+                except (ValueError, TypeError, RecursionError) as error:
+                    yield Unreadable(identity, " ".join(str(error).split()))
 
     def runs_frame(self) -> DataFrame:
         """Return a pandas data frame with one row per run, see `gradwalk.sweep.frame.runs_frame`."""
@@ -219,20 +234,6 @@ class Store:
         if last is None or last.ended is not None or not lock.is_alive(self.folder, last.host, last.pid):
             return None
         return last
-
-    def _read(self, selected: Collection[str] | None = None) -> Iterator[Result | Unreadable]:
-        """Yield the runs in order, as results or with the reason why they cannot be read."""
-        epochs, versions = self._epochs(), {row.id: json.loads(row.versions) for row in self._valid(SessionRow)}
-        alive, runs = self.writer() is not None, _Runs()
-        for row, identity in self._rows(RunRow, "ORDER BY id"):
-            if row is None:
-                yield Unreadable(identity, "it is damaged: its digest does not match its values")
-            elif selected is None or row.identity in selected:
-                try:
-                    row.status = _status(row.status, alive)
-                    yield _result(row, runs.read(row.settings), epochs.get(row.id), versions.get(row.session or 0))
-                except (ValueError, TypeError, RecursionError) as error:
-                    yield Unreadable(identity, " ".join(str(error).split()))
 
     def _warn(self, unreadable: Sequence[Unreadable]) -> None:
         if unreadable:
@@ -307,7 +308,7 @@ class _Runs:
         values = json.loads(settings)
         if not isinstance(values, dict):
             raise ValueError("its settings are not a table")
-        named = (*values, *(values.get(name) for name in _NAMES))
+        named = (*values, *map(values.get, _NAMES))
         names = self._known.get(named)
         if names is not None:
             return _copied(dict(zip(names, values.values(), strict=True)))
@@ -319,11 +320,11 @@ class _Runs:
 
 def _copied(values: dict[str, Any]) -> Run:
     """Return the run of these settings, all those of a valid run; `model_construct` would take ten times as long."""
-    run = Run.__new__(Run)
-    for name, value in (("__dict__", values), ("__pydantic_fields_set__", set(values))):
-        object.__setattr__(run, name, value)
-    for name in ("__pydantic_extra__", "__pydantic_private__"):
-        object.__setattr__(run, name, None)
+    run, assign = Run.__new__(Run), object.__setattr__
+    assign(run, "__dict__", values)
+    assign(run, "__pydantic_fields_set__", _ALL_SETTINGS)
+    assign(run, "__pydantic_extra__", None)
+    assign(run, "__pydantic_private__", None)
     return run
 
 

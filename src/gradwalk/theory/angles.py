@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 import scipy
-from scipy import special
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation, Array
@@ -110,7 +109,7 @@ def sine_drift(width: int) -> float:
     -1.015
     """
     n = checks.whole("sine_drift", "width", width, least=2)
-    return float(special.digamma((n - 1) / 2) - special.digamma(n / 2))
+    return float(scipy.special.digamma((n - 1) / 2) - scipy.special.digamma(n / 2))
 
 
 def slope_variance(activation: str | Activation, q: float = 1.0) -> float:

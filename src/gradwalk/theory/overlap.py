@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
+import scipy
 
 from gradwalk.activations import Array
 from gradwalk.checks import Weights
@@ -93,4 +93,6 @@ def _factor(fourth: Array, normal: Array) -> Array:
 def sphere_factors(width: int) -> Array:
     """Return by how much the moments of o^2 are smaller if x has length sqrt(width) than if it is standard normal."""
     half = width / 2
-    return np.asarray(np.exp(special.gammaln(half) + ORDERS * math.log(half) - special.gammaln(half + ORDERS)))
+    return np.asarray(
+        np.exp(scipy.special.gammaln(half) + ORDERS * math.log(half) - scipy.special.gammaln(half + ORDERS))
+    )

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
+import scipy
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation, Array
@@ -110,9 +110,9 @@ def _some_active(n: int, share: float) -> Step:
     log_share = np.concatenate([[0.0], np.cumsum(np.log(odds))])  # ln of the distribution of M, up to a constant
     probability = np.exp(log_share - log_share.max())
     probability /= probability.sum()
-    means = np.array(special.digamma(active / 2)) + math.log(2 / n)
+    means = np.array(scipy.special.digamma(active / 2)) + math.log(2 / n)
     drift = float(probability @ means)
-    within = float(probability @ special.polygamma(1, active / 2))
+    within = float(probability @ scipy.special.polygamma(1, active / 2))
     return Step(drift, within + float(probability @ (means - drift) ** 2))
 
 
@@ -122,11 +122,11 @@ def _built_in(f: Activation) -> str:
 
 
 def _log_chi2_mean(n: int) -> float:
-    return float(special.digamma(n / 2)) + math.log(2)
+    return float(scipy.special.digamma(n / 2)) + math.log(2)
 
 
 def _log_chi2_variance(n: int) -> float:
-    return float(special.polygamma(1, n / 2))
+    return float(scipy.special.polygamma(1, n / 2))
 
 
 def _orthogonal(gaussian: Step, n: int) -> Step:

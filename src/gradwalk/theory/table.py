@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
+import scipy
 
 from gradwalk.activations import Activation, Array
 from gradwalk.checks import Weights
@@ -161,7 +161,7 @@ def _orthogonal(gaussian: Table, width: int) -> Table:
     slope, curvature = d @ mean, d @ (d @ mean)
     third = 3 * length.variance * (d @ variance) * slope + length.third * slope**3
     third = gaussian.third - third - 3 * length.variance**2 * slope**2 * curvature
-    norm = special.digamma((width - 1) / 2) + math.log(2) - np.log(width - gaussian.squares)
+    norm = scipy.special.digamma((width - 1) / 2) + math.log(2) - np.log(width - gaussian.squares)
     return replace(
         gaussian,
         mean=mean,
@@ -209,9 +209,9 @@ def _length(width: int, power: int = 0) -> Length:
     """Return the cumulants, weighted with that power of |x|^2."""
     half = width / 2 + power
     return Length(
-        float(special.digamma(half)) - math.log(width / 2),
-        float(special.polygamma(1, half)),
-        float(special.polygamma(2, half)),
+        float(scipy.special.digamma(half)) - math.log(width / 2),
+        float(scipy.special.polygamma(1, half)),
+        float(scipy.special.polygamma(2, half)),
     )
 
 
