@@ -15,7 +15,7 @@ class Interrupts:
     """Raises KeyboardInterrupt on a signal, at once or at the end of a held block."""
 
     def __init__(self) -> None:
-        self._held = self._pending = False
+        self._block = _Held()
 
     @contextmanager
     def caught(self) -> Iterator[None]:
@@ -35,22 +35,32 @@ class Interrupts:
             if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._handle)
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Defer signals to the end of the block."""
-        self._held = True
-        try:
-            yield
-        finally:
-            self._held = False
-        if self._pending:
-            self._pending = False
-            raise KeyboardInterrupt
+    def held(self) -> _Held:
+        """Return a context manager that defers signals to the end of the block."""
+        return self._block
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if not self._held:
+        if not self._block.entered:
             raise KeyboardInterrupt
-        self._pending = True
+        self._block.pending = True
+
+
+class _Held:
+    """A block in which signals wait; it is entered for every epoch of a sweep, so it is no generator."""
+
+    __slots__ = ("entered", "pending")
+
+    def __init__(self) -> None:
+        self.entered = self.pending = False
+
+    def __enter__(self) -> None:
+        self.entered = True
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        self.entered = False
+        if self.pending and kind is None:
+            self.pending = False
+            raise KeyboardInterrupt
 
 
 def ignore_signals() -> None:

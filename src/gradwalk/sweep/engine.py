@@ -167,8 +167,8 @@ def finish(identity: str, outcome: Outcome, data: Dataset, options: EngineOption
 class JobWatcher(Watcher):
     """Forwards the events of `train` to a listener, with runs replaced by their identities.
 
-    Runs of one stack often end together: their endings are collected for a moment and recorded in one transaction.
-    listener_failed: whether the listener itself raised an exception.
+    Runs of one stack often end together: their endings are collected for a moment and recorded in one transaction; so
+    are their steps, which may be many. listener_failed: whether the listener itself raised an exception.
     """
 
     def __init__(self, job: Job, options: EngineOptions, listener: Listener) -> None:
@@ -176,11 +176,13 @@ class JobWatcher(Watcher):
         self._identity = {entry.run: entry.identity for entry in job.entries}
         self._endings: list[Ending] = []
         self._since = math.inf
+        self._steps, self._told = 0, -math.inf  # steps that were not forwarded yet, and when the last ones were
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._report_steps(0.0)
         self._report_endings(0.0)
 
     def restarted(self, run: Run, reason: str) -> None:
@@ -188,9 +190,10 @@ class JobWatcher(Watcher):
         self._tell(self._listener.restarted, self._identity[run], reason)
 
     def stepped(self, networks: int) -> None:
-        """Forward the event."""
+        """Count the steps, and forward them together with others."""
+        self._steps += networks
+        self._report_steps(_BATCHED)
         self._report_endings(_BATCHED)
-        self._tell(self._listener.stepped, self._job, networks)
 
     def epoch_ended(self, run: Run, epoch: Epoch) -> None:
         """Forward the event."""
@@ -201,6 +204,12 @@ class JobWatcher(Watcher):
         self._endings.append(finish(self._identity[outcome.run], outcome, self._job.data, self._options))
         self._since = min(self._since, time.monotonic())
         self._report_endings(_BATCHED)
+
+    def _report_steps(self, after: float) -> None:
+        now = time.monotonic()
+        if self._steps and now - self._told >= after:
+            steps, self._steps, self._told = self._steps, 0, now
+            self._tell(self._listener.stepped, self._job, steps)
 
     def _report_endings(self, after: float) -> None:
         if self._endings and time.monotonic() - self._since >= after:

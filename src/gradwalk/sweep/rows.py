@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, ClassVar, Self
@@ -47,9 +48,10 @@ class Row:
         plain = list(vars(self).values())
         return (*plain, _digest(plain))
 
-    def write(self, connection: sqlite3.Connection) -> None:
-        """Write the row."""
-        connection.execute(self.insert(), self.values())
+    @classmethod
+    def write(cls, connection: sqlite3.Connection, rows: Iterable[Self]) -> None:
+        """Write rows of one table."""
+        connection.executemany(cls.insert(), [row.values() for row in rows])
 
 
 @dataclass

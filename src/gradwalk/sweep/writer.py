@@ -127,20 +127,21 @@ class Writer(Store):
     def flush(self) -> None:
         """Write everything that was collected, in one transaction."""
         self.check_folder()
+        ended = [row for row in self._changed.values() if row.ends]
+        epochs = [self._epoch_row(identity, epochs) for identity, epochs in self._epochs_to_write.items()]
         with one_sentence(self.path), transaction(self._connection):
-            self._session.write(self._connection)
-            for row in self._changed.values():
-                row.write(self._connection)
-                if row.ends:
-                    self._connection.execute("DELETE FROM epochs WHERE run = ?", (row.id,))
-            for identity, epochs in self._epochs_to_write.items():
-                packed = EpochTable.of(epochs).pack()
-                EpochRow(self._open_runs[identity].id, epochs[0].epoch, packed).write(self._connection)
-        for identity in [identity for identity, row in self._changed.items() if row.ends]:
-            del self._open_runs[identity]
+            SessionRow.write(self._connection, [self._session])
+            RunRow.write(self._connection, self._changed.values())
+            self._connection.executemany("DELETE FROM epochs WHERE run = ?", [(row.id,) for row in ended])
+            EpochRow.write(self._connection, epochs)
+        for row in ended:
+            del self._open_runs[row.identity]
         self._changed.clear()
         self._epochs_to_write.clear()
         self._written = time.monotonic()
+
+    def _epoch_row(self, identity: str, epochs: Sequence[Epoch]) -> EpochRow:
+        return EpochRow(self._open_runs[identity].id, epochs[0].epoch, EpochTable.of(epochs).pack())
 
     def check_folder(self) -> None:
         """Raise if the folder, the store or the lock was removed or replaced since this process opened them."""
