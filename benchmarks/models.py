@@ -3,7 +3,8 @@
 Every model of `zoo/` is trained for 150 steps of Adam at 1e-3 from its package's own initialization and after
 `gradwalk.torch.init_`, with three seeds and the same batches, on one thread; its loss is the mean over the last ten
 steps. `probe` is asked about it in its own initialization and with the weight of its first, middle and last layer
-multiplied by 1e4 and 1e-4. The outcome goes to results/models.md and results/models.json.
+multiplied by 1e4 and 1e-4. The outcome goes to results/models.md and results/models.json, that of the models in
+zoo/blind.py, which were added after the rules had been settled, to results/models-blind.md and its JSON file.
 
 The packages are not among gradwalk's extras: several name older versions of what others need. They go, with exactly
 these versions and without what they say they depend on, into an environment of their own; torchaudio must not be there,
@@ -23,7 +24,7 @@ import argparse
 import json
 import platform
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from functools import partial
@@ -53,7 +54,10 @@ def main() -> None:
         for seed in SEEDS:
             for case in cases:
                 _run(case, seed, part, store)
-    _write(store, options.page or _RESULTS / "models.md")
+    path = options.page or _RESULTS / "models.md"
+    _write(store, [case for case in CASES.values() if case.collection != "blind"], path, "Models written by others")
+    blind = [case for case in CASES.values() if case.collection == "blind"]
+    _write(store, blind, path.with_stem(f"{path.stem}-blind"), "Models written by others, tried blind")
 
 
 def _options() -> argparse.Namespace:
@@ -87,11 +91,12 @@ def _run(case: Case, seed: int, part: str, store: Store) -> None:
             print(f"{case.name} {what} {seed}: {result}", flush=True)
 
 
-def _write(store: Store, path: Path) -> None:
-    """Write all that is in the store for the current code, whichever models were selected."""
-    outcomes = sorted(
-        (outcome(case, store) for case in CASES.values()), key=lambda each: (each.case.kind, each.case.name)
-    )
+def _write(store: Store, cases: Sequence[Case], path: Path, title: str) -> None:
+    """Write all that is in the store of these models for the current code, whichever were selected."""
+    outcomes = [each for each in (outcome(case, store) for case in cases) if each.training or each.verdicts]
+    if not outcomes:
+        return
+    outcomes.sort(key=lambda each: (each.case.kind, each.case.name))
     facts = {
         "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "commit": commit(),
@@ -101,7 +106,7 @@ def _write(store: Store, path: Path) -> None:
         "scipy": scipy.__version__,
     }
     details = ", ".join(f"{name} {value}" for name, value in facts.items())
-    path.write_text(page(outcomes, f"# Models written by others\n\n`{_COMMAND}`; {details}."))
+    path.write_text(page(outcomes, f"# {title}\n\n`{_COMMAND}`; {details}."))
     numbers = {"command": _COMMAND, **facts, "models": [each.numbers() for each in outcomes]}
     path.with_suffix(".json").write_text(json.dumps(numbers, indent=1))
 

@@ -208,3 +208,34 @@ def test_ten_thousand_layers_by_gain_ended_as_is_said():
     for row in rows:
         errors = [f"{float(row[name]):.1%}".replace("%", " %") if row[name] else "diverged" for name in ERRORS]
         assert f"| {row['gain'] or 'unbiased'} | {' | '.join(errors)} |" in said
+
+
+FAULTY = {"exploding", "vanishing", "broken"}
+
+
+def by_others(name):
+    """The models of a table: all of them, those called faulty as they are, and the statuses of the others scaled."""
+    models = json.loads((RESULTS / f"{name}.json").read_text())["models"]
+    faulty = {model["model"] for model in models if FAULTY & set(model["probe_own"])}
+    scaled = [status for model in models if model["model"] not in faulty for status in model["probe_scaled"].values()]
+    return models, faulty, [status in FAULTY for status in scaled]
+
+
+def test_models_by_others_came_out_as_the_readme_has_it():
+    findings = section("What was found")
+    models, faulty, scaled = by_others("models")
+    assert all(model["passes"] for model in models)
+    assert f"On {len(models)} models written by others" in findings
+    assert not faulty
+    assert f"{sum(scaled)} of {len(scaled)}" in findings
+
+
+def test_models_tried_blind_came_out_as_the_readme_has_it():
+    findings = section("What was found")
+    models, faulty, scaled = by_others("models-blind")
+    assert all(model["passes"] for model in models)
+    assert sum(model["ratio"] < 1 / 1.1 for model in models) == 6
+    assert f"A blind test on {len(models)} others" in findings
+    assert faulty == {"silu-chain", "tanh-chain"}
+    assert all(scaled)
+    assert f"all {len(scaled)} with one layer" in findings

@@ -1,6 +1,6 @@
 """Models that were added after the rules of `init_` and `probe` were settled: their first outcome is a blind test.
 
-results/models.md states what came out before anything was changed because of them.
+results/models-blind.md has what came out before anything was changed because of them.
 """
 
 import torch
