@@ -37,7 +37,7 @@ help:
 	@echo "make fuzz     make 100,000 random calls of the public functions and the command line (15 minutes)"
 	@echo "make stress   flip 200 random bits of each kind of file, kill sweeps 100 times and drivers of Ray (10 minutes)"
 	@echo "make docs     build the documentation site in build/site/"
-	@echo "make pictures  draw the picture of README.md again (a minute)"
+	@echo "make pictures  draw the pictures of README.md and docs/directions.md again (2 minutes)"
 	@echo "make notebooks  run the notebooks in examples/ again (a minute)"
 	@echo "make dist     build the wheel and the source distribution in dist/, and check both"
 	@echo "make clean    remove .venv, caches and report/"
@@ -84,6 +84,7 @@ docs: $(VENV)/.docs-installed
 
 pictures: $(VENV)/.run-installed
 	$(BIN)/python docs/before_after.py
+	$(BIN)/python docs/leak_before_after.py
 
 notebooks: $(VENV)/.notebooks-installed
 	$(BIN)/python examples/notebooks/run.py

@@ -109,6 +109,24 @@ def test_walks_have_the_law_of_the_python_sampler(javascript, name, weights, wid
     assert_same_law(full, python.final)
 
 
+@pytest.mark.parametrize(("width", "depth"), [(5, 12), (24, 40)])
+@pytest.mark.parametrize("weights", BOTH)
+@pytest.mark.parametrize("name", ["linear", "relu", "tanh", "gelu"])
+def test_angles_between_gradients_have_the_law_of_the_python_sampler(javascript, name, weights, width, depth):
+    settings = {"activation": name, "weights": weights, "width": width, "depth": depth, "gain": 1.3, "walks": 1500}
+    middle = depth // 2
+    cosine, directions = javascript(
+        "([settings, at]) => { const { cosine, directions } = gradwalkExplorer.angles({ ...settings, seed: 6 });"
+        " return [cosine.map((row) => [row[0], row[at], row.at(-1)]), directions.at(-1)]; }",
+        [settings, middle],
+    )
+    pair = gw.simulate(name, width, depth, gain=1.3, walks=1500, rng=7, weights=weights, pair="gradients").pair
+    for column, sample in zip((0, middle, depth), np.transpose(cosine), strict=True):
+        both = (np.abs(each).round(6) for each in (sample, pair.cosine[:, column]))  # parallel but for rounding
+        assert_same_law(*both)
+    assert directions == pytest.approx(1 / np.mean(np.transpose(cosine)[-1] ** 2))
+
+
 @pytest.mark.parametrize("weights", BOTH)
 @pytest.mark.parametrize("name", ["tanh", "erf", "hard_tanh", "gelu"])
 def test_saturated_layers_do_not_underflow(javascript, name, weights):

@@ -154,7 +154,9 @@ def test_a_network_that_leaves_the_stack_takes_its_state_with_it_and_no_other(di
 
 
 def test_runs_of_different_optimizers_do_not_stack(digits) -> None:
-    with pytest.raises(ValueError, match="runs of one stack must share architecture, data, batch, data_seed, optimizer"):
+    with pytest.raises(
+        ValueError, match="runs of one stack must share architecture, data, batch, data_seed, optimizer"
+    ):
         train([run("adam(beta2=0.99)"), run("sgd")], digits)
 
 

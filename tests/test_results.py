@@ -162,17 +162,14 @@ def test_how_often_the_gradient_of_a_thousand_layers_was_clipped_is_said():
 def test_so_many_directions_pass_through_a_thousand_layers_as_is_said():
     with (RESULTS / "thousand" / "jacobian.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    ranks = {}
-    for row in rows:
-        ranks.setdefault((row["weights"], row["width"]), []).append(row["effective_rank"])
-    told = [f"{min(each)} to {max(each)}" for each in ranks.values()]
     said = section("From Gaussian")
-    assert set(ranks["gaussian", "128"]) == {"1.00"}
-    assert "effective rank 1.00 of 128" in said
-    assert f"N = 249 at g = 1.05, has {told[1]}" in said
-    assert f"{told[2]} directions" in said
-    second = [np.exp(float(row["log_s2"]) - float(row["log_s1"])) for row in rows if row["width"] == "128"]
-    assert f"{min(second):.1g} to {max(second):.1g} of the first" in said
+    for weights, width in (("gaussian", "128"), ("gaussian", "249"), ("orthogonal", "64")):
+        same = [row for row in rows if (row["weights"], row["width"]) == (weights, width)]
+        assert len(same) == 3
+        passing = sorted(row["directions"] for row in same)
+        second = sorted(np.exp(float(row["log_s2"]) - float(row["log_s1"])) for row in same)
+        ends = f"{passing[0]} to {passing[-1]} | {same[0]['predicted']} ± {same[0]['standard_error']}"
+        assert f"| {width} | {ends} | {second[0]:.1g} to {second[-1]:.1g} |" in said
 
 
 def test_the_targets_of_the_benchmarks_are_counted_right():

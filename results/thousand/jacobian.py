@@ -1,8 +1,7 @@
-"""How many directions pass through a thousand tanh layers: singular values of the Jacobian from input to output.
+"""How many directions pass through a thousand tanh layers: singular values of literal networks, and the prediction.
 
-The product of the layers' Jacobians is computed in double precision and divided by its norm after each layer, so that
-it neither overflows nor vanishes. Singular values down to about 1e-13 of the largest are exact but for rounding. The
-effective rank is (sum s^2)^2 / sum s^4.
+The singular values of the Jacobian of each network are exact but for rounding. directions is their participation ratio,
+predicted that of `gradwalk.directions`, which draws no matrix, with its standard error.
 
     python results/thousand/jacobian.py > results/thousand/jacobian.csv
 """
@@ -10,40 +9,26 @@ effective rank is (sum s^2)^2 / sum s^4.
 import csv
 import sys
 
-import numpy as np
+import gradwalk as gw
+from gradwalk.simulation import jacobian_singular_values, participation_ratio
 
 DEPTH = 1000
 NETWORKS = (("gaussian", 128, 1.102), ("gaussian", 249, 1.05), ("orthogonal", 64, 1.052))  # weights, width, gain
 SEEDS = 3
-
-
-def log_singular_values(weights: str, width: int, gain: float, seed: int) -> np.ndarray:
-    """Return those of one network's Jacobian at a random input, the largest first."""
-    rng = np.random.default_rng(seed)
-    h, product, log_norm = rng.standard_normal(width), np.eye(width), 0.0
-    for _ in range(DEPTH):
-        weight = rng.standard_normal((width, width)) / np.sqrt(width)
-        if weights == "orthogonal":
-            weight, r = np.linalg.qr(weight)
-            weight *= np.sign(np.diag(r))
-        weight *= gain
-        h = np.tanh(weight @ h)
-        product = (1 - h**2)[:, None] * weight @ product
-        norm = np.linalg.norm(product)
-        product, log_norm = product / norm, log_norm + np.log(norm)
-    return log_norm + np.log(np.linalg.svd(product, compute_uv=False))
+HEAD = ("weights", "width", "gain", "seed", "directions", "predicted", "standard_error")
 
 
 def main() -> None:
     """Write one row per network."""
     table = csv.writer(sys.stdout, lineterminator="\n")
-    table.writerow(("weights", "width", "gain", "seed", "effective_rank", *(f"log_s{place}" for place in range(1, 6))))
+    table.writerow((*HEAD, *(f"log_s{place}" for place in range(1, 6))))
     for weights, width, gain in NETWORKS:
+        predicted = gw.directions("tanh", width, DEPTH, weights=weights, gain=gain)
+        numbers = f"{predicted.backward:.2f}", f"{predicted.standard_error:.2f}"
         for seed in range(SEEDS):
-            logs = log_singular_values(weights, width, gain, seed)
-            squares = np.exp(2 * (logs - logs[0]))
-            rank = squares.sum() ** 2 / (squares**2).sum()
-            table.writerow((weights, width, gain, seed, f"{rank:.2f}", *(f"{each:.2f}" for each in logs[:5])))
+            logs = jacobian_singular_values("tanh", width, DEPTH, gain=gain, rng=seed, weights=weights)
+            passing = f"{participation_ratio(logs)[0]:.2f}"
+            table.writerow((weights, width, gain, seed, passing, *numbers, *(f"{each:.2f}" for each in logs[0, :5])))
 
 
 if __name__ == "__main__":

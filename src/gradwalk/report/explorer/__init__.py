@@ -1,8 +1,8 @@
 """The explorer: the exact sampler in the browser, with sliders, as a section of a page or a page of its own.
 
-`special.js`, `random.js`, `activations.js`, `neutral.js`, `sampler.js` and `gain.js` repeat the mathematics of gradwalk
-in JavaScript; the others are the page. They share one scope and are loaded in the order of `SCRIPTS`. There is
-nothing to build and nothing to fetch. Tests compare the numbers with those of the Python sampler, in Node and in
+`special.js`, `random.js`, `activations.js`, `neutral.js`, `sampler.js`, `pairs.js` and `gain.js` repeat the mathematics
+of gradwalk in JavaScript; the others are the page. They share one scope and are loaded in the order of `SCRIPTS`. There
+is nothing to build and nothing to fetch. Tests compare the numbers with those of the Python sampler, in Node and in
 Chromium.
 """
 
@@ -17,6 +17,7 @@ SCRIPTS = (
     "activations.js",
     "neutral.js",
     "sampler.js",
+    "pairs.js",
     "gain.js",
     "choice.js",
     "words.js",

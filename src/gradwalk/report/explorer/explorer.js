@@ -142,6 +142,7 @@ class Page {
         }
         if (!(await this.showWalks(networks, stale))) return;
       }
+      await this.showAngles(stale);
     } catch (error) {
       this.results = [];
       element("result").textContent = error.message;
@@ -162,6 +163,30 @@ class Page {
     this.redraw();
     if (fresh) this.showNumbers(performance.now() - started);
     return true;
+  }
+
+  // The angles come last: they need vectors even where the walk does not.
+  async showAngles(stale) {
+    for (const result of this.results) {
+      if (result.angles || result.settings.width < LEAST_WIDTH) continue;
+      const settings = { ...result.settings, walks: Math.min(result.settings.walks, MOST_PAIRS) };
+      const angles = await inSlices(anglesInto({}, settings), stale);
+      if (angles === undefined) return;
+      result.angles = angles;
+    }
+    this.redraw();
+  }
+
+  drawDirections() {
+    const complete = this.results.every(({ angles }) => angles !== undefined);
+    element("angles-figure").hidden = !complete;
+    if (!complete) return;
+    drawAngles(element("angles-picture"), this.results);
+    const words = this.results.map(({ angles, settings }, place) => {
+      const name = this.results.length > 1 ? `${LETTERS[place].toUpperCase()}: ` : "";
+      return `${name}${directionsOf(angles).at(-1).toFixed(1)} directions of ${settings.width} pass.`;
+    });
+    element("directions").textContent = words.join(" ");
   }
 
   shownBefore(settings) {
@@ -201,6 +226,7 @@ class Page {
   redraw() {
     if (this.results.length === 0) return;
     this.readout.over(drawWalks(element("walks-picture"), this.results), this.results);
+    this.drawDirections();
     const { curve, estimate } = this.predictions.of(this.network), result = this.results[this.current];
     element("curve-figure").hidden = curve?.length === 0; // keeps its place while it is computed
     if (curve === undefined || result === undefined) blank(element("curve-picture"));
@@ -323,6 +349,10 @@ globalThis.gradwalkExplorer = {
     const numbers = new Float32Array(count);
     new Normals(seed, 0, 1).fill(numbers, 0, count);
     return Array.from(numbers);
+  },
+  angles(settings, columns) {
+    const result = atOnce(anglesInto({}, settings, columns));
+    return { ...result, directions: directionsOf(result) };
   },
   curve: (settings, estimate) => atOnce(curveSteps(settings, estimate)),
 };

@@ -1,4 +1,4 @@
-// The two pictures, drawn on canvas, which takes a few milliseconds. Colours come from the style sheet.
+// The three pictures, drawn on canvas, which takes a few milliseconds. Colours come from the style sheet.
 
 const MOST_DRAWN = 120; // walks drawn as lines; the mean and the band are those of all walks
 const MARGIN = { left: 46, right: 22, top: 26, bottom: 38 };
@@ -117,6 +117,28 @@ function drawWalks(canvas, results) {
   results.forEach(({ travelled, bounds }, k) => drawMean(place, travelled, bounds.mean, LETTERS[k]));
   place.pen.restore();
   return place;
+}
+
+// Draws the angle between two gradients of each network, and how many directions that amounts to.
+function drawAngles(canvas, results) {
+  const place = frame(
+    canvas,
+    { low: 0, high: Math.max(...results.map(({ settings }) => settings.depth)), label: "layers travelled back from the output" },
+    { low: 0, high: 93, label: "angle between two gradients, in degrees" },
+  );
+  if (place === null) return;
+  const { pen, colour, X, Y } = place;
+  clipTo(place);
+  results.forEach(({ angles }, network) => {
+    const rows = anglesOf(angles), xs = angles.travelled.map(X);
+    pen.strokeStyle = colour(`walk-${LETTERS[network]}`);
+    pen.lineWidth = 0.8;
+    pen.globalAlpha = 0.5;
+    for (const row of rows) line(pen, xs, Array.from(row, Y));
+    pen.globalAlpha = 1;
+    const mean = angles.travelled.map((_, j) => rows.reduce((sum, row) => sum + row[j], 0) / rows.length);
+    drawMean(place, angles.travelled, mean, LETTERS[network]);
+  });
 }
 
 function drawLines({ pen, colour, X, Y }, { logNorm, travelled, bounds }, letter, networks) {
