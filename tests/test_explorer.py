@@ -367,3 +367,18 @@ def test_every_control_has_a_name_and_is_reached_by_keyboard(open_page):
     described = page.get_attribute("#explorer-walks-picture", "aria-describedby")
     assert "typical gradient" in page.inner_text(f"#{described}")
     assert page.get_attribute("#explorer-depth", "aria-valuetext") == "200"
+
+
+def test_the_angle_of_two_gradients_has_a_picture_and_a_number_for_each_network(open_page):
+    page = open_page()
+    assert re.fullmatch(r"1\.\d directions of 100 pass\.", text(page, "directions"))
+    before = picture(page, "angles-picture")
+    page.select_option("#explorer-activation", "linear")
+    page.select_option("#explorer-weights", "orthogonal")
+    settle(page)
+    (passing,) = re.findall(r"(\d+\.\d) directions of 100 pass\.", text(page, "directions"))
+    assert float(passing) > 50  # all 100, up to the noise of 60 pairs
+    assert picture(page, "angles-picture") != before
+    page.click("#explorer-network-b")
+    settle(page)
+    assert re.match(r"A: \d+\.\d directions of 100 pass\. B: ", text(page, "directions"))
