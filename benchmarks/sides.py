@@ -20,6 +20,7 @@ from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 
 from gradwalk.data import Dataset, Examples
 from gradwalk.nets import products, sequential
+from gradwalk.nets.crew import Crew
 from gradwalk.train import Run
 from gradwalk.train.members import first_layers, member
 from gradwalk.train.worker import Worker
@@ -103,6 +104,32 @@ class Stack(Side):
             return train
 
         in_parallel([job(worker) for worker in self.workers])
+
+
+class Lone(Side):
+    """What `gradwalk.train` does with a single network: several threads for it."""
+
+    networks = 1
+
+    def __init__(self, members: Sequence[Run], data: Dataset, threads: int = CORES) -> None:
+        self.held = ExitStack()  # until the process ends, as in `train`
+        self.held.enter_context(products.one_thread())
+        self.worker = Worker([member(0, members[0], data)], data)
+        self.worker.build(self.held.enter_context(Crew(threads - 1)))
+
+    def step(self, rows: Rows) -> Rows:
+        """Take one step."""
+        with torch.no_grad():
+            loss = self.worker.stack.gradient(*self.worker.minibatch(self.worker.data.train, rows))
+            self.worker.step(rows)
+        return loss.numpy()
+
+    def steps(self, batches: Sequence[Rows]) -> None:
+        """Take the steps."""
+        torch.set_flush_denormal(True)
+        with torch.no_grad():
+            for rows in batches:
+                self.worker.step(rows)
 
 
 def in_parallel(jobs: Sequence[Callable[[], None]]) -> None:
@@ -244,17 +271,22 @@ class Jax(Side):
 
 
 class Peak(Side):
-    """No training: the three batched products of a hidden layer, repeated up to the operations of one step."""
+    """No training: the three batched products of a hidden layer, repeated up to the operations of one step.
 
-    def __init__(self, members: Sequence[Run], data: Dataset) -> None:
-        torch.set_num_threads(1)
+    by_numpy: 1 for NumPy's products, 0 for torch's.
+    """
+
+    def __init__(self, members: Sequence[Run], data: Dataset, by_numpy: int = 0) -> None:
+        self.held = ExitStack()
+        self.held.enter_context(products.one_thread())
+        self.by_numpy = bool(by_numpy)
         self.networks = len(members)
         self.parts = [len(members[core::CORES]) for core in range(min(CORES, len(members)))]
         widths = members[0].architecture(data).widths
-        products = [a * b for a, b in pairwise(widths)]
+        weights = [a * b for a, b in pairwise(widths)]
         self.width = widths[1]
         # no gradient is propagated below the first layer
-        self.layers = round((3 * sum(products) - products[0]) / (3 * self.width**2))
+        self.layers = round((3 * sum(weights) - weights[0]) / (3 * self.width**2))
 
     def step(self, rows: Rows) -> Rows:
         """Return no losses."""
@@ -267,12 +299,19 @@ class Peak(Side):
             h, w = torch.zeros(networks, BATCH, self.width), torch.zeros(networks, self.width, self.width)
             out, gradient = torch.empty_like(h), torch.empty_like(w)
 
-            def multiply() -> None:
+            def by_torch() -> None:
                 for _ in range(self.layers * len(batches)):
                     torch.bmm(h, w, out=out)
                     torch.bmm(out, w.transpose(1, 2), out=h)
                     torch.bmm(h.transpose(1, 2), out, out=gradient)
 
-            return multiply
+            def by_numpy() -> None:
+                a, b, c, d = (each.numpy() for each in (h, w, out, gradient))
+                for _ in range(self.layers * len(batches)):
+                    np.matmul(a, b, out=c)
+                    np.matmul(c, b.transpose(0, 2, 1), out=a)
+                    np.matmul(a.transpose(0, 2, 1), c, out=d)
+
+            return by_numpy if self.by_numpy else by_torch
 
         in_parallel([job(networks) for networks in self.parts])
