@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from setting import Answer, Spread, Table, main, number
+from setting import Answer, Spread, Table, main, number, shape_name
 from stack import PATIENCE, Team
 
 TARGETS = {(512, 88): 2.5, (128, 177): 1.5, (1000, 249): 1.5}  # over the loop, by depth and width
@@ -64,12 +64,12 @@ def rates(made: dict[str, Team], names: Sequence[str], rounds: int, length: floa
     return dict(zip(names, map(list, zip(*turns, strict=True)), strict=True))
 
 
-def measure(quick: bool) -> Answer:
-    """Return the rates of all sides at all shapes, and those of the lone network beside a busy process."""
+def measure(quick: bool, parts: Sequence[str]) -> Answer:
+    """Return the rates of all sides at these shapes, and those of the lone network beside a busy process."""
     heads = ("shape", *WAYS, "lone / better loop", "all cores / 1 thread beside a busy process")
     answer, table = Answer(), Table("One network, steps per second", heads)
     answer.tables.append(table)
-    for shape, target in TARGETS.items():
+    for shape, target in ((shape, target) for shape, target in TARGETS.items() if shape_name(shape) in parts):
         with teams(shape) as made:
             alone = rates(made, list(WAYS), 2 if quick else 7, 0.3 if quick else 1.2)
             with neighbour():
@@ -88,4 +88,4 @@ def measure(quick: bool) -> Answer:
 
 
 if __name__ == "__main__":
-    main(__doc__, measure)
+    main(__doc__, measure, [shape_name(shape) for shape in TARGETS])

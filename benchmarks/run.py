@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,17 +39,41 @@ def made(quick: bool, out: Path) -> dict[str, Any]:
     }
 
 
-def run(name: str, quick: bool) -> dict[str, Any]:
+def run(name: str, quick: bool, parts: Sequence[str]) -> dict[str, Any]:
     """Run one benchmark, whose output is passed through, and return its answer with the seconds that it took."""
     print(f"\n== {name}", flush=True)
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "answer.json"
         command = [sys.executable, str(HERE / f"{name}.py"), "--json", str(file), *["--quick"] * quick]
+        command += ["--parts", *parts] if parts else []
         code = subprocess.run(command, check=False).returncode
         answer: dict[str, Any] = json.loads(file.read_text()) if code == 0 else {"failed": f"ended with code {code}"}
     answer.pop("setting", None)
     return answer | {"seconds": round(time.monotonic() - start)}
+
+
+def added(
+    before: dict[str, Any], facts: dict[str, Any], answers: dict[str, dict[str, Any]]
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return the facts and answers of earlier results with those of further parts; both must be of one commit."""
+    if (before["made"]["commit"], before["made"]["clean"]) != (facts["commit"], facts["clean"]):
+        sys.exit("run: --add needs results of the same commit")
+    both: dict[str, dict[str, Any]] = before["answers"]
+    for name, answer in answers.items():
+        both[name] = _joined(both[name], answer) if name in both else answer
+    command = f"{before['made']['command']}; {facts['command']}"
+    return facts | {"command": command, "quick": facts["quick"] or before["made"]["quick"]}, both
+
+
+def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Return two parts of an answer as one; their tables have the same columns."""
+    tables = [
+        upper | {"rows": upper["rows"] + lower["rows"]}
+        for upper, lower in zip(one["tables"], other["tables"], strict=True)
+    ]
+    summed = {key: one[key] + other[key] for key in ("targets", "numbers", "seconds")}
+    return {"tables": tables, **summed}
 
 
 def page(facts: dict[str, Any], answers: dict[str, dict[str, Any]]) -> str:
@@ -100,9 +125,13 @@ def main() -> None:
         help=f"default: all of {', '.join(NAMES)}",
     )
     parser.add_argument("--out", type=Path, default=HERE.parent / "results" / "benchmarks", help="path without suffix")
+    parser.add_argument("--parts", nargs="+", default=[], help="of a benchmark that has parts, such as 512x88")
+    parser.add_argument("--add", action="store_true", help="add to the results of the same commit that are there")
     options = parser.parse_args()
     facts = made(options.quick, options.out)
-    answers = {name: run(name, options.quick) for name in options.only}
+    answers = {name: run(name, options.quick, options.parts) for name in options.only}
+    if options.add:
+        facts, answers = added(json.loads(options.out.with_suffix(".json").read_text()), facts, answers)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.with_suffix(".json").write_text(json.dumps({"made": facts, "answers": answers}, indent=1) + "\n")
     options.out.with_suffix(".md").write_text(page(facts, answers))

@@ -34,6 +34,15 @@ def _processor() -> str:
     return names[0] if names else platform.machine()
 
 
+def shape_name(shape: tuple[int, int]) -> str:
+    """Return the name of a shape, depth and width, as a part of a benchmark.
+
+    >>> shape_name((512, 88))
+    '512x88'
+    """
+    return f"{shape[0]}x{shape[1]}"
+
+
 def seconds(call: Callable[[], object]) -> float:
     """Return how long one call takes."""
     start = time.perf_counter()
@@ -109,13 +118,18 @@ class Answer:
         print(f"{'holds' if holds else 'DOES NOT HOLD'}: {claim}: {found}", flush=True)
 
 
-def main(about: str | None, measure: Callable[[bool], Answer]) -> None:
-    """Run a benchmark from the command line: print its results, and optionally write them as JSON."""
+def main(about: str | None, measure: Callable[..., Answer], parts: Sequence[str] = ()) -> None:
+    """Run a benchmark from the command line: print its results, and optionally write them as JSON.
+
+    parts: names of parts that can be run by themselves; `measure` then receives those to run as `parts`.
+    """
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--quick", action="store_true", help="the fewest rounds, to check that it runs")
     parser.add_argument("--json", type=Path, help="also write the results to this file")
+    if parts:
+        parser.add_argument("--parts", choices=parts, nargs="+", default=parts, help="default: all")
     options = parser.parse_args()
     print(", ".join(f"{key} {value}" for key, value in setting().items()))
-    answer = asdict(measure(options.quick))
+    answer = asdict(measure(options.quick, **({"parts": options.parts} if parts else {})))
     if options.json:
         options.json.write_text(json.dumps({"setting": setting(), **answer}, indent=1))

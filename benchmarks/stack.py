@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 import sides
-from setting import Answer, Spread, Table, main, number
+from setting import Answer, Spread, Table, main, number, shape_name
 
 from gradwalk.nets.widths import parameter_count
 from gradwalk.sweep import stacks
 from gradwalk.sweep.entry import Entry
 
 SHAPES = ((512, 88), (128, 177), (32, 356), (4, 1229), (1000, 249))  # depth, width
+PARTS = [shape_name(shape) for shape in SHAPES]
 ROOM = 3.5e9  # bytes available to a stack
 PATIENCE = 60.0  # seconds that a side may take to start, including compilation
 PAIR = 30.0  # seconds after which no further round begins, after at least two
@@ -136,17 +137,17 @@ def compare(stack: Team, others: list[Team], rounds: int, length: float) -> list
     return list(zip(ours, max(theirs, key=statistics.median), strict=True))
 
 
-def measure(quick: bool) -> Answer:
-    """Return rates and ratios of all sides at all shapes."""
-    return against(tuple(SIDES), quick)
+def measure(quick: bool, parts: Sequence[str]) -> Answer:
+    """Return rates and ratios of all sides at these shapes."""
+    return against(tuple(SIDES), quick, parts)
 
 
-def against(names: Sequence[str], quick: bool) -> Answer:
-    """Return rates and ratios of these sides at all shapes."""
+def against(names: Sequence[str], quick: bool, parts: Sequence[str]) -> Answer:
+    """Return rates and ratios of these sides at these shapes."""
     heads = ("shape", "networks", "side", "network-steps per second", "of the stack", "stack / side")
     answer, table = Answer(), Table("Stacked training, network-steps per second", heads)
     answer.tables.append(table)
-    for shape in SHAPES:
+    for shape in (each for each in SHAPES if shape_name(each) in parts):
         count = stack_size(shape)
         with ready("stack", shape, count) as (stack,):
             for name in names:
@@ -182,4 +183,4 @@ def _aims(answer: Answer, shape: tuple[int, int]) -> None:
 
 
 if __name__ == "__main__":
-    main(__doc__, measure)
+    main(__doc__, measure, PARTS)
