@@ -15,7 +15,7 @@ from typing import Any
 from setting import setting
 
 HERE = Path(__file__).parent
-NAMES = ("sampler", "pairs", "stack", "limits", "lone", "init", "probe", "monitor", "sweep")
+NAMES = ("sampler", "pairs", "stack", "lone", "init", "probe", "monitor", "sweep")
 NOT_VERSIONS = {"date", "command", "commit", "clean", "quick", "cores", "processor"}
 
 

@@ -139,18 +139,13 @@ def compare(stack: Team, others: list[Team], rounds: int, length: float) -> list
 
 def measure(quick: bool, parts: Sequence[str]) -> Answer:
     """Return rates and ratios of all sides at these shapes."""
-    return against(tuple(SIDES), quick, parts)
-
-
-def against(names: Sequence[str], quick: bool, parts: Sequence[str]) -> Answer:
-    """Return rates and ratios of these sides at these shapes."""
     heads = ("shape", "networks", "side", "network-steps per second", "of the stack", "stack / side")
     answer, table = Answer(), Table("Stacked training, network-steps per second", heads)
     answer.tables.append(table)
     for shape in (each for each in SHAPES if shape_name(each) in parts):
         count = stack_size(shape)
         with ready("stack", shape, count) as (stack,):
-            for name in names:
+            for name in SIDES:
                 row = _row(stack, name, shape, count, quick)
                 answer.numbers.append(row)
                 cells = [Spread(**row[key]) if row[key] else "" for key in ("rate", "stack", "ratio")]
