@@ -1,5 +1,6 @@
 """Settings that must precede the import of NumPy, JAX and Keras, and fixtures for all tests."""
 
+import gc
 import os
 import shutil
 import sys
@@ -14,6 +15,8 @@ os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads slow down many small products
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # compiling takes longer than running
 
+gc.disable()  # until the tests are collected: what they import stays, and looking through it takes seconds
+
 settings.register_profile("gradwalk", deadline=None)  # a slow machine must not fail a test
 settings.load_profile("gradwalk")
 
@@ -22,6 +25,12 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Skip modules of the package without doctests: importing them all takes seconds in every worker."""
     source = collection_path.suffix == ".py" and "src" in collection_path.parts
     return True if source and ">>>" not in collection_path.read_text(encoding="utf-8") else None
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from now on, but only what the tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -339,7 +339,8 @@ def test_train_takes_a_width_and_a_peer(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli.app(), arguments)
     assert done.exit_code == 0, done.output
     assert "tanh D=4 N=8" in done.stdout
-    assert {result.run.weights for result in Store(tmp_path / "out").results()} == {"lsuv"}
+    with Store(tmp_path / "out") as store:
+        assert {result.run.weights for result in store.results()} == {"lsuv"}
     wrong = CliRunner().invoke(cli.app(), ["train", *settings, "--params", "1e4", "--out", str(tmp_path / "no")])
     assert isinstance(wrong.exception, ValueError)
     assert "only one of width and params can be given" in str(wrong.exception)

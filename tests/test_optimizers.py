@@ -264,9 +264,9 @@ def lion() -> Iterator[None]:
 @pytest.mark.usefixtures("lion")
 def test_a_registered_optimizer_trains_in_a_run_and_in_a_sweep(digits, tmp_path) -> None:
     settings = COMMON | {"optimizer": "lion(beta2=0.95)", "rate_in": 1e-3, "rate_out": 1e-3, "weight_decay": 0.1}
-    (outcome,) = train([Run(**settings, epochs=20)], digits)
+    (outcome,) = train([Run(**settings, epochs=10)], digits)
     assert outcome.last.train_mistakes < 0.5 * EXAMPLES
-    run_sweep(Spec.parse(settings | {"epochs": 20}), tmp_path, threads=1)
+    run_sweep(Spec.parse(settings | {"epochs": 10}), tmp_path, threads=1)
     with Store(tmp_path) as store:
         (result,) = store.results()
     assert result.run.optimizer == "lion(beta2=0.95)"

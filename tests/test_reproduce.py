@@ -138,7 +138,8 @@ def test_data_are_loaded_once(folder: Path, tiny: Reproduction, monkeypatch) -> 
 
 def test_smoke_runs_from_end_to_end_and_redraws_without_a_sweep(tmp_path: Path, monkeypatch) -> None:
     first = reproduce("fig4b", scale="smoke", out=tmp_path)
-    results = Store(tmp_path / "sweeps" / "fig4b-smoke").results()
+    with Store(tmp_path / "sweeps" / "fig4b-smoke") as store:
+        results = store.results()
     shown = first.figures["fig4b"].table
     assert len(results) == len(shown.frame) == len(Spec.load(FIGURES["fig4b"].spec_text("smoke")).runs())
     np.testing.assert_array_equal(shown["train_loss"], [result.epochs[-1].train_loss for result in results])

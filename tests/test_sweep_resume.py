@@ -3,7 +3,6 @@
 import os
 import random
 import re
-import resource
 import signal
 import sqlite3
 import time
@@ -145,6 +144,8 @@ def test_ctrl_c_saves_and_prints_what_is_saved_and_the_command_that_resumes(spec
 
 
 def limit_file_size(size):
+    import resource
+
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 

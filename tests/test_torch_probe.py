@@ -31,14 +31,14 @@ def z_scores(act, gain, examples, nets, **options):
 
 @pytest.mark.parametrize(("act", "name"), [(nn.ReLU, "relu"), (nn.Tanh, "tanh")])
 def test_the_band_holds_the_final_log_norm_of_150_nets_95_times_in_100(act, name):
-    scores = z_scores(act, gradwalk.gain(name, 50, 30), examples=2, nets=150, depth=30)
+    scores = z_scores(act, gradwalk.gain(name, 50, 20), examples=2, nets=150, depth=20)
     assert 0.90 <= (abs(scores) <= 1.96).mean() <= 0.99
     assert 0.85 < scores.std() < 1.15
     assert abs(scores.mean()) < 0.35
 
 
 def test_the_band_holds_for_orthogonal_weights():
-    scores = z_scores(nn.ReLU, 1.45, examples=1, nets=100, depth=30, orthogonal=True)
+    scores = z_scores(nn.ReLU, 1.45, examples=1, nets=100, depth=20, orthogonal=True)
     assert 0.90 <= (abs(scores) <= 1.96).mean() <= 0.99
     assert 0.85 < scores.std() < 1.15
     assert abs(scores.mean()) < 0.35

@@ -5,9 +5,15 @@ They are forked from a server that has imported everything: importing torch woul
 
 import multiprocessing
 import os
+import signal
 import sys
 
+import pytest
+
 from gradwalk import cli
+
+if "forkserver" not in multiprocessing.get_all_start_methods():
+    pytest.skip("processes are forked here, which this system cannot do", allow_module_level=True)
 
 processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(
@@ -22,7 +28,16 @@ def started(words, log=os.devnull, before=None, *arguments):
     return process
 
 
+def ended(process, seconds=30):
+    """Return the exit code of a process that is about to end; one that does not is killed."""
+    process.join(seconds)
+    exitcode = process.exitcode
+    process.kill()
+    return exitcode
+
+
 def _run(words, log, before, arguments):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which nohup ignores, and gradwalk then too
     os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT), sys.stderr.fileno())
     if before is not None:
         before(*arguments)
