@@ -69,6 +69,8 @@ WORDS: dict[str, tuple[str, ...]] = {
         "--method",
         "dense",
     ),
+    "directions": ("relu", "linear@0.5", "--width", "--depth", "--networks", "--gain", "--json", "4", "9", "nan", "0"),
+    "advise": ("relu", "leaky_relu(0.2)", "--width", "--depth", "--directions", "--json", "4", "9", "-1", "2.5"),
     "activations": ("--help", "x"),
     "data": ("list", "where", "fetch", "cifar", "--from", "/nowhere", ""),
     "train": (

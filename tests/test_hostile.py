@@ -27,6 +27,12 @@ HUGE = 10**400
         (lambda: gw.q_map("relu", 1.0, 1e200), "q_map: gain must lie between 1e-09 and 1e"),
         (lambda: gw.chi("relu", 1.0, 1e200), "chi: gain must lie between"),
         (lambda: gw.fixed_point("tanh", 1e200), "fixed_point: gain must lie between"),
+        (
+            lambda: gw.correlation_map("elu(1e200)", 0.5),
+            "correlation_map: the moments of elu",
+        ),
+        (lambda: gw.correlation_slope("elu(1e200)"), "correlation_slope: the moments of elu"),
+        (lambda: gw.correlation_fixed_point("elu(1e200)"), "correlation_map: the moments of elu"),
         (lambda: gw.max_depth("relu", 100, spread=1e200), "max_depth: spread must lie between 1e-06 and 1e"),
         (lambda: gw.min_width("tanh", 10, spread=1e-200), "min_width: spread must lie between 1e-06 and 1e"),
         (lambda: gw.min_width("relu", 10, spread=1e-6), "min_width: no width up to 10,000,000 keeps relu within"),

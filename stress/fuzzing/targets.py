@@ -9,7 +9,7 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from gradwalk.nets import (
 )
 from gradwalk.sweep import Spec, Store, plan, run_sweep, status
 from gradwalk.sweep.export import write_table
-from gradwalk.torch import Leak, find_layers, init_, probe, random_walk_
+from gradwalk.torch import Leak, calibrate_, compare, find_layers, init_, probe, random_walk_
 from gradwalk.torch import plan as model_plan
 from gradwalk.train import Epoch, State, checked_run, checkpoint, depth_rates
 
@@ -74,6 +74,11 @@ def homogeneous(arguments: Arguments, answer: float) -> None:
     if str(arguments["activation"]) == "relu":
         exact = float(arguments["gain"]) ** 2 * float(arguments["q"]) / 2
         assert math.isclose(answer, exact, rel_tol=1e-9), (answer, exact)
+
+
+def correlated(arguments: Arguments, answer: float) -> None:
+    """Check that an answer is a correlation."""
+    assert -1 - 1e-9 <= answer <= 1 + 1e-9, answer
 
 
 def unbiased(arguments: Arguments, answer: float) -> None:
@@ -152,6 +157,11 @@ def probed(net: Any, inputs: Any, loss_fn: Any) -> Any:
     if inputs is None and isinstance(net, torch.nn.Sequential):
         inputs = torch.randn(4, net[0].in_features)
     return probe(net, inputs, loss_fn)
+
+
+def on_own_inputs(function: Callable[..., Any], net: torch.nn.Sequential, loss_fn: Any, options: dict[str, Any]) -> Any:
+    """Call a function of a network, inputs of its width and a loss."""
+    return function(net, torch.randn(4, net[0].in_features), loss_fn, **options)
 
 
 def table(chance: random.Random) -> dict[str, Any]:
@@ -315,6 +325,16 @@ TARGETS = (
     Target("q_map", gw.q_map, {"activation": v.activation, "q": v.q, "gain": v.gain}, homogeneous, 20),
     Target("chi", gw.chi, {"activation": v.activation, "q": v.power(-200, 8), "gain": v.gain}, finite, 20),
     Target("elasticity", gw.elasticity, {"activation": v.activation, "q": v.q}, finite, 20),
+    Target(
+        "correlation_map",
+        gw.correlation_map,
+        {"activation": v.activation, "correlation": v.one_of(-1.0, -0.3, 0.0, 0.5, 1.0), "q": v.q},
+        correlated,
+    ),
+    Target("correlation_slope", gw.correlation_slope, {"activation": v.activation, "q": v.q}, finite, 5),
+    Target(
+        "correlation_fixed_point", gw.correlation_fixed_point, {"activation": v.activation, "q": v.q}, correlated, 3
+    ),
     Target("fixed_point", gw.fixed_point, {"activation": v.activation, "gain": v.gain}, finite, 4),
     Target(
         "step",
@@ -448,6 +468,28 @@ TARGETS = (
         "probe",
         probed,
         {"net": model, "inputs": v.one_of(None), "loss_fn": v.one_of(torch.sum, torch.sum, str, "mse", 3, None)},
+        weight=2,
+        typed=True,
+    ),
+    Target(
+        "calibrate_",
+        partial(on_own_inputs, calibrate_),
+        {
+            "net": model,
+            "loss_fn": v.one_of(torch.sum, torch.sum, str, 3),
+            "options": v.one_of({}, {"rounds": 0}, {"tolerance": math.nan}, {"rounds": "x"}, {"activation": 7}),
+        },
+        weight=2,
+        typed=True,
+    ),
+    Target(
+        "compare",
+        partial(on_own_inputs, compare),
+        {
+            "net": model,
+            "loss_fn": v.one_of(torch.sum, torch.sum, str, None),
+            "options": v.one_of({}, {"activation": 7}),
+        },
         weight=2,
         typed=True,
     ),

@@ -42,7 +42,8 @@ def correlation_map(activation: str | Activation, correlation: float, q: float =
     a, weight, _ = nodes(f, variance)
     values = np.asarray(f.f(a))
     given = _given(f, _correlation("correlation_map", correlation), variance, a)
-    return float(weight @ (values * given)) / float(weight @ values**2)
+    with np.errstate(over="ignore", invalid="ignore"):  # checked in _ratio
+        return _ratio("correlation_map", f, float(weight @ (values * given)), float(weight @ values**2))
 
 
 def correlation_slope(activation: str | Activation, q: float = 1.0) -> float:
@@ -67,7 +68,16 @@ def correlation_slope(activation: str | Activation, q: float = 1.0) -> float:
     f = activations.activation(activation)
     variance = checks.positive("correlation_slope", "q", q, checks.LEAST_Q)
     a, weight, _ = nodes(f, variance)
-    return variance * float(weight @ np.asarray(f.derivative(a)) ** 2) / float(weight @ np.asarray(f.f(a)) ** 2)
+    with np.errstate(over="ignore", invalid="ignore"):  # checked in _ratio
+        slope = variance * float(weight @ np.asarray(f.derivative(a)) ** 2)
+        return _ratio("correlation_slope", f, slope, float(weight @ np.asarray(f.f(a)) ** 2))
+
+
+def _ratio(where: str, f: Activation, above: float, below: float) -> float:
+    """Return the quotient of two moments, or raise a ValueError where they leave the range of numbers."""
+    if not (math.isfinite(above) and 0 < below < math.inf):
+        raise ValueError(f"{where}: the moments of {f.name} leave the range of numbers here; try another q or scale")
+    return above / below
 
 
 def correlation_fixed_point(activation: str | Activation, q: float = 1.0) -> float:
