@@ -26,7 +26,7 @@ examples = 300
 params = 3e3
 depth = [3, 4, 5, 6, 7, 8, 9, 10]
 gain = [1.0, 1.2]
-epochs = 15
+epochs = 40
 
 [[runs]]
 seed = [0, 1]
@@ -83,7 +83,7 @@ def checkpoints(folder):
 
 
 def command(spec, folder, *more):
-    return ["sweep", spec, "--out", folder, "--save-every", "0.05", *more]
+    return ["sweep", spec, "--out", folder, "--save-every", "0.01", *more]
 
 
 def killed(spec, folder, chance, stack):
@@ -133,7 +133,7 @@ def test_ctrl_c_saves_and_prints_what_is_saved_and_the_command_that_resumes(spec
     assert process.exitcode == 130
     done, last = len(ended(folder)), log.read_text().splitlines()[-1]
     assert f"gradwalk: interrupted; {done} of {len(whole.numbers)} runs have ended and are saved in {folder}" in last
-    assert last.endswith(f"resume with: gradwalk sweep {spec} --out {folder} --threads 1 --save-every 0.05")
+    assert last.endswith(f"resume with: gradwalk sweep {spec} --out {folder} --threads 1 --save-every 0.01")
     running = [result for result in results(folder) if result.status == "interrupted"]
     assert {result.identity for result in running} == checkpoints(folder) != set()
     first = running[0].run

@@ -95,7 +95,7 @@ def stack_bytes(
     the optimizer's state with its scratch memory.
 
     >>> stack_bytes((784, 88, 10), ("tanh", "linear"), networks=8, batch=100)
-    9223680
+    9383680
     """
     widths = checks.all_whole("stack_bytes", "widths", widths)
     networks = checks.whole("stack_bytes", "networks", networks)
