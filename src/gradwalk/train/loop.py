@@ -32,7 +32,7 @@ from gradwalk.train.watcher import Event, Watcher
 from gradwalk.train.worker import Worker
 
 SAVE_EVERY = 60.0  # seconds
-HELPED_FLOPS = 5e7  # of one product of all layers, from which on a worker has use for a second thread: measured
+HELPED_FLOPS = 5e7  # of one product of all layers, from which on a worker has use for a second thread; not tuned
 _POLL = 0.1  # seconds between two looks at the workers
 
 
