@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from helpers.report_tables import by_gain
 
@@ -189,12 +190,24 @@ def last_epochs(path):
         return {row["identity"]: row for row in csv.DictReader(file)}.values()
 
 
-@pytest.mark.parametrize("name", ["thousand-leak", "layers-256"])
+@pytest.mark.parametrize("name", ["advised-1000", "advised-256", "layers-256"])
 def test_networks_with_a_leak_learned_what_is_said(name):
     said = section("A leak, by activation")
     for row in last_epochs(RESULTS / "directions" / f"{name}.csv"):
         ended = f"{int(row['train_mistakes']):,} | {int(row['test_mistakes']):,}"
         assert f"| {row['depth']} | {row['activation']} | {row['seed']} | {row['epoch']} | {ended} |" in said
+
+
+def test_networks_without_a_leak_ended_as_is_said():
+    said = section("A leak, by activation")
+    names = ("thousand-plain", "thousand-plain-gaussian")
+    tables = [pd.read_csv(RESULTS / "directions" / f"{name}.csv") for name in names]
+    assert [table["weights"].unique().tolist() for table in tables] == [["orthogonal"], ["gaussian"]]
+    ends = [
+        ["diverged" if np.isnan(count) else f"{count:,.0f}" for count in table["train_mistakes"]] for table in tables
+    ]
+    for activation, *ended in zip(tables[0]["activation"], *ends, strict=True):
+        assert f"| {activation} | {' | '.join(ended)} |" in said
 
 
 def test_ten_thousand_layers_by_gain_ended_as_is_said():
