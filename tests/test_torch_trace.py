@@ -180,6 +180,7 @@ def test_an_activation_that_gradwalk_does_not_know_is_no_obstacle_to_the_predict
     assert walk.notes == ()
 
 
+@pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning")  # torch's, of that version
 def test_a_compiled_model_is_probed_as_the_model_it_is():
     model = wired(chain)
     compiled = torch.compile(model, backend="eager")
