@@ -62,6 +62,7 @@ class BlockSampler:
     """
 
     block: ClassVar[Block]
+    block_factor: ClassVar[float] = 1.0
 
     def __init__(self, network: Block, weights: Weights, arena: Arena, seed: np.random.SeedSequence) -> None:
         forward, backward = seed.spawn(2)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,8 @@ class DenseSampler:
 
     See `Sampler` for the methods. `luck` is 0: there are no control variates.
     """
+
+    block_factor: ClassVar[float] = 1.0
 
     def __init__(self, activation: Activation, weights: Weights, arena: Arena, seed: np.random.SeedSequence) -> None:
         forward, backward = seed.spawn(2)

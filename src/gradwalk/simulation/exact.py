@@ -11,7 +11,7 @@ log-norms are accumulated in double; the rounding error of a step, about 1e-7, i
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy
@@ -56,6 +56,8 @@ class ForwardSampler:
     A chain is described by its activation, or by the weight layer that it repeats, with dropout if there is any. See
     `Sampler` for the methods.
     """
+
+    block_factor: ClassVar[float] = 1.0
 
     def __init__(
         self, network: Activation | Dense, weights: Weights, arena: Arena, seed: np.random.SeedSequence

@@ -72,7 +72,8 @@ def block_size(sampler: AnySampler, widths: tuple[int, ...], walks: int) -> int:
     least = int(LEAST_BYTES // largest)
     fitting = max(least, int(KEPT_BYTES // sum(layer_bytes(sampler, widths))))
     shared = max(least, -(-walks // THREADS))
-    block = max(1, min(walks, shared, fitting, int(BLOCK_BYTES // largest)))
+    cached = int(sampler.block_factor * BLOCK_BYTES // largest)
+    block = max(1, min(walks, shared, fitting, cached))
     if len(segments(sampler, widths, block)) * block * max(widths) * 8 > MARK_BYTES:
         raise ValueError("simulate: networks this wide and this deep do not fit in memory; reduce width or depth")
     return block

@@ -109,6 +109,8 @@ class InputPairSampler(ForwardSampler):
     All arrays of a layer have an axis more than those at one input, for the input, in front. Its h have unit length.
     """
 
+    block_factor = 3.0
+
     @classmethod
     def layer_bytes(cls, width_in: int, width_out: int) -> int:
         """Return how many bytes of one layer of one walk stay in memory until the backward pass."""

@@ -1,7 +1,7 @@
 """What the driver of a simulation asks of a sampler: layers drawn on the way forward, and the gradient's way back."""
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -41,6 +41,7 @@ class LayerSampler(Protocol[DrawnT]):
 
     arena: Arena
     luck: Array | float
+    block_factor: ClassVar[float]  # of BLOCK_BYTES: a layer that takes more calls of NumPy is drawn for more walks
 
     def __init__(self, network: Any, /, weights: Weights, arena: Arena, seed: np.random.SeedSequence) -> None: ...
 
