@@ -5,6 +5,7 @@ python results/redraw.py
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from gradwalk.figures import FIGURES, save, table
@@ -17,11 +18,12 @@ CURVES = {1: "unbiased g, rate 0.01", 2: "unbiased g, rate 0.02"}
 
 
 def main() -> None:
-    """Draw the figures, and the curves of mnist-100."""
+    """Draw the figures, and the curves of mnist-100 and deep."""
     for path in sorted(RESULTS.rglob("*.png")):
         if path.stem in FIGURES:
             save(FIGURES[path.stem].draw(table.read(path.with_suffix(".csv"))), [path])
     draw_mnist_100()
+    draw_deep()
 
 
 def draw_mnist_100() -> None:
@@ -34,6 +36,17 @@ def draw_mnist_100() -> None:
     save(
         draw_error_curves(curves, list(CURVES.values()), levels(mistakes, EXAMPLES), share=True), [folder / "curve.png"]
     )
+
+
+def draw_deep() -> None:
+    """Draw the curves of the networks in deep, which `gradwalk sweep export --epochs` wrote, the shallowest first."""
+    folder = RESULTS / "deep"
+    runs = [pd.read_csv(path) for path in folder.glob("*thousand.csv")]
+    runs.sort(key=lambda run: int(run["depth"][0]))
+    curves = [(run["epoch"].to_numpy(float), run[["train_error", "test_error"]].to_numpy().T) for run in runs]
+    labels = [f"{run['depth'][0]:,} layers of {run['width'][0]}" for run in runs]
+    errors = np.concatenate([both.ravel() for _, both in curves])
+    save(draw_error_curves(curves, labels, levels(errors, EXAMPLES), share=True), [folder / "curves.png"])
 
 
 if __name__ == "__main__":

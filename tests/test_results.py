@@ -220,6 +220,23 @@ def test_ten_thousand_layers_by_gain_ended_as_is_said():
         assert f"| {row['gain'] or 'unbiased'} | {' | '.join(errors)} |" in said
 
 
+@pytest.mark.parametrize("name", ["ten-thousand"])
+def test_the_deepest_networks_learned_what_is_said(name):
+    said, last = section("Depth as far as it goes"), 0
+    for row in pd.read_csv(RESULTS / "deep" / f"{name}.csv").itertuples():
+        steps, last = (row.epoch - last) * row.examples // row.batch, row.epoch
+        counts = f"{row.train_mistakes:,} | {row.test_mistakes:,} | {row.clipped} of {steps}"
+        assert f"| {row.depth:,} | {row.epoch} | {counts} |" in said
+
+
+def test_a_linear_network_beside_them_ended_as_is_said():
+    said, ends = section("Depth as far as it goes"), list(last_epochs(RESULTS / "deep" / "linear.csv"))
+    best = min(ends, key=lambda row: int(row["train_mistakes"]))
+    assert f"keeps {best['train_mistakes']} training mistakes at the best of four rates" in said
+    assert len(ends) == 4
+    assert f"against {float(best['test_error']):.1%}".replace("%", " %") in said
+
+
 FAULTY = {"exploding", "vanishing", "broken"}
 
 
