@@ -21,7 +21,7 @@ def measure(quick: bool) -> Answer:
     answer = Answer([table])
     for every, steps in ((100, 100), (1, 10)):
         ratios = []
-        for _ in range(2 if quick else 15):
+        for _ in range(2 if quick else 9):
             with Monitor(model, every) as monitor:
                 watched = training(model, x, steps, monitor)
             assert len(monitor.records) == steps // every

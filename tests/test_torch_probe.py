@@ -14,7 +14,7 @@ from helpers.torch_chains import batch, chain, plain_log_norms  # noqa: E402
 from helpers.torch_models import generator  # noqa: E402
 from torch import nn  # noqa: E402
 
-from gradwalk.torch.draws import weights_kind  # noqa: E402
+from gradwalk.torch.draws import weights_kinds  # noqa: E402
 from gradwalk.torch.probe import probe  # noqa: E402
 
 
@@ -47,9 +47,9 @@ def test_the_band_holds_for_orthogonal_weights():
 def test_orthogonal_weights_are_distinguished_from_gaussian_ones():
     draw = torch.randn(40, 60, generator=generator(3))
     rows = torch.linalg.qr(draw.T)[0].T
-    assert weights_kind(3.0 * rows) == "orthogonal"
-    assert weights_kind(draw) == "gaussian"
-    assert weights_kind(rows.T) == "gaussian"
+    assert weights_kinds([3.0 * rows]) == ["orthogonal"]
+    assert weights_kinds([draw]) == ["gaussian"]
+    assert weights_kinds([rows.T]) == ["gaussian"]
 
 
 def test_the_walk_through_a_convnet_is_predicted():

@@ -10,9 +10,9 @@ import numpy as np
 from torch import Tensor
 
 from gradwalk.activations import Array
-from gradwalk.torch.backward import doubled, example_norms
 from gradwalk.torch.graph import Node, Op, ancestors, consumers
 from gradwalk.torch.measurement import Measured, over_examples
+from gradwalk.torch.norms import doubled, example_norms
 from gradwalk.torch.structure import OUTPUT, Structure, Sum, SumKind
 
 _ENTRIES = (Op.INPUT, Op.LOOKUP)

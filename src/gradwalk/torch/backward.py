@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.autograd.graph import GradientEdge
 
 from gradwalk.activations import Array
+from gradwalk.torch.norms import doubled, stacks
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,7 @@ def _continued(outputs: list[Tensor], deltas: list[Tensor], lowest: int) -> Arra
     shifts = np.zeros(len(deltas))
     if lowest == 0:
         return shifts
-    held = [_is_held(delta) for delta in deltas]
+    held = _are_held(deltas)
     while 0 < lowest < len(deltas):
         restarted = _restarted(outputs, deltas, shifts, lowest)
         if restarted is None:
@@ -104,27 +105,17 @@ def _agree(one: Tensor, log_one: float, other: Tensor, log_other: float) -> bool
 
 def _lowest_held(deltas: list[Tensor]) -> int:
     """Return the lowest index from which on all gradients are normal floating-point numbers."""
-    return next((place + 1 for place in reversed(range(len(deltas))) if not _is_held(deltas[place])), 0)
+    held = _are_held(deltas)
+    return next((place + 1 for place in reversed(range(len(deltas))) if not held[place]), 0)
 
 
-def _is_held(delta: Tensor) -> bool:
-    largest = float(example_norms(delta, len(delta) if delta.dim() else 1).max())
-    return 10 * torch.finfo(delta.dtype).tiny < largest / math.sqrt(max(delta[:1].numel(), 1)) < math.inf
-
-
-def doubled(tensor: Tensor) -> Tensor:
-    """Return a tensor in double precision without its graph; of complex numbers the real and the imaginary parts."""
-    tensor = tensor.detach()
-    return (torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor).double()
-
-
-def example_norms(delta: Tensor, examples: int) -> Tensor:
-    """Return the norm of each example's gradient in double precision, so that squares of small numbers survive."""
-    norms: Tensor = torch.linalg.vector_norm(doubled(delta).reshape(examples, -1), dim=1)
-    return norms
-
-
-def relative_size(gradient: Tensor, weight: Tensor) -> float:
-    """Return ln(|gradient| / |weight|), NaN where either is zero."""
-    sizes = float(doubled(gradient).norm()), float(doubled(weight).norm())
-    return math.log(sizes[0] / sizes[1]) if min(sizes) > 0 else math.nan
+def _are_held(deltas: Sequence[Tensor]) -> list[bool]:
+    """Return which gradients are normal floating-point numbers, by the example with the largest norm."""
+    held = [False] * len(deltas)
+    for places, stack in stacks(deltas):
+        rows = doubled(stack).reshape(*stack.shape[:2], -1)
+        largest = torch.linalg.vector_norm(rows, dim=2).amax(1) / math.sqrt(max(stack[0, :1].numel(), 1))
+        fine = (10 * torch.finfo(stack.dtype).tiny < largest) & (largest < math.inf)
+        for place, each in zip(places, fine.tolist(), strict=True):
+            held[place] = each
+    return held

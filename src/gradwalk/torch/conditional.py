@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.linalg import vecdot
+from torch.nn.functional import normalize
 
 _SHARPEST = 1e9  # above this shape parameter a gamma variate is constant to all digits that matter
 
@@ -34,25 +36,27 @@ def dense_law(h: Tensor, a: Tensor, delta: Tensor, slopes: Tensor, mean_square: 
     taken as that of a gamma variate of the same mean and variance, or of a beta variate for orthogonal weights, which
     is nearly exact for linear and ReLU units.
     """
-    delta = torch.nn.functional.normalize(delta, dim=-1, eps=1e-300)
-    energy, steep, length = h.square(), slopes.square(), h.square().sum(-1).clamp(min=1e-300)
-    along = (a * delta).sum(-1) / length
-    passed, passed4 = (steep * energy).sum(-1), (steep.square() * energy).sum(-1)
-    total, total4 = steep.sum(-1), steep.square().sum(-1)
+    steep, through, length = slopes.square(), slopes * h, _squared(h).clamp(min=1e-300)
+    delta = normalize(delta, dim=-1, eps=1e-300)
+    along = vecdot(a, delta) / length
+    passed, passed4 = _squared(through), _squared(through.mul_(slopes))
+    total, total4 = _squared(slopes), _squared(steep)
     across = total - passed / length  # the trace of the slopes' squares on the space orthogonal to h
     across4 = total4 - 2 * passed4 / length + (passed / length).square()
     mixed = 4 * along.square() * (passed4 - passed.square() / length)
     known, size, n = along.square() * passed, mean_square[:, None], h.shape[-1]
-    gaussian = known + size * across, size * mixed + 2 * size.square() * across4
+    gaussian = _log_gamma(known + size * across, size * mixed + 2 * size.square() * across4)
+    alike, shared = _cosines(delta).square_(), _cosines(normalize(steep, dim=-1, eps=1e-300))
+    if not orthogonal.any():
+        return _law(*gaussian, alike, shared)
     left = (size * n - along.square() * length).clamp(min=0) / max(n - 1, 1)
     spherical = 2 * ((n - 1) * across4 - across.square()) / (n + 1)
-    haar = known + left * across, left * mixed + left.square() * spherical
     most = known + left * (n - 1) * steep.amax(-1)
+    haar = _log_beta(known + left * across, left * mixed + left.square() * spherical, most)
     log_mean, log_variance = (
-        torch.where(orthogonal[:, None], two, one)
-        for one, two in zip(_log_gamma(*gaussian), _log_beta(*haar, most), strict=True)
+        torch.where(orthogonal[:, None], two, one) for one, two in zip(gaussian, haar, strict=True)
     )
-    return _law(log_mean / 2, log_variance / 4, delta, steep)
+    return _law(log_mean, log_variance, alike, shared)
 
 
 def _log_gamma(mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
@@ -73,21 +77,29 @@ def _log_beta(mean: Tensor, variance: Tensor, most: Tensor) -> tuple[Tensor, Ten
     return torch.where(certain, mean.log(), log_mean), torch.where(certain, 0.0, log_variance)
 
 
-def _law(log_mean: Tensor, log_variance: Tensor, delta: Tensor, steep: Tensor) -> Law:
-    deviation = log_variance.nan_to_num(0.0).clamp(min=0).sqrt()
-    alike = (delta @ delta.mT).square()
-    overlap = alike * _shared(steep)
-    known = torch.isfinite(log_mean)
-    weights = deviation * known / known.sum(-1, keepdim=True).clamp(min=1)
-    pooled = torch.einsum("li,lij,lj->l", weights, overlap, weights)
-    return Law(log_mean, log_variance, pooled, alike.mean(dim=(-2, -1)))
+def _law(log_mean: Tensor, log_variance: Tensor, alike: Tensor, shared: Tensor) -> Law:
+    """Return the law of half of a logarithm.
 
-
-def _shared(steep: Tensor) -> Tensor:
-    """Return how far the slopes of two examples let the same units through.
-
-    The random vectors W^T delta of two examples correlate as their deltas do, and squares of Gaussians correlate as the
-    square of that, in the units that both slopes let through.
+    shared: how far the slopes of two examples let the same units through. The random vectors W^T delta of two examples
+    correlate as their deltas do, and squares of Gaussians correlate as the square of that, in these units.
     """
-    through = torch.nn.functional.normalize(steep, dim=-1, eps=1e-300)
-    return through @ through.mT
+    log_mean, log_variance = log_mean / 2, log_variance / 4
+    deviation = log_variance.nan_to_num(0.0).clamp(min=0).sqrt()
+    known = torch.isfinite(log_mean)
+    weights = (deviation * known / known.sum(-1, keepdim=True).clamp(min=1)).to(alike)
+    pooled = vecdot(((alike * shared) @ weights[..., None])[..., 0], weights)
+    return Law(log_mean, log_variance, pooled.double(), alike.mean(dim=(-2, -1), dtype=torch.float64))
+
+
+def _squared(rows: Tensor) -> Tensor:
+    lengths: Tensor = torch.linalg.vector_norm(rows, dim=-1)
+    return lengths.square()
+
+
+def _cosines(unit: Tensor) -> Tensor:
+    """Return the cosines between the rows of each layer, which are of unit length.
+
+    In single precision, which is enough for a variance: these products take most of the time.
+    """
+    single = unit.float()
+    return single @ single.mT

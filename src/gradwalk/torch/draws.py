@@ -9,6 +9,7 @@ from torch.autograd.graph import GradientEdge
 
 from gradwalk.checks import Weights
 from gradwalk.torch.measurement import Call
+from gradwalk.torch.norms import mean_squares, stacks
 from gradwalk.torch.weight_layers import TRANSPOSED, is_dense, output_rows, weight_of
 
 DRAWS = 10
@@ -53,8 +54,8 @@ class _Redrawn:
     def __init__(self, call: Call, delta: Tensor) -> None:
         self.module, self.read = call.module, call.input.detach()
         weight = weight_of(call.module)
-        self.delta, self.deviation = delta.to(self.read.dtype), math.sqrt(mean_square(weight))
-        self.kind = weights_kind(output_rows(call.module, weight) if is_dense(call.module) else weight)
+        self.delta, self.deviation = delta.to(self.read.dtype), math.sqrt(mean_squares([weight])[0])
+        (self.kind,) = weights_kinds([output_rows(call.module, weight) if is_dense(call.module) else weight])
         self.dims = (-1,) if is_dense(call.module) else tuple(range(1, self.read.dim()))
         self.length = self.read.square().sum(self.dims, keepdim=True).clamp(min=torch.finfo(self.read.dtype).tiny)
         out = (-1,) if is_dense(call.module) else tuple(range(1, delta.dim()))
@@ -109,21 +110,19 @@ def _without_bias(call: Call) -> Tensor:
     return output - bias.detach().reshape(-1, *[1] * axes)
 
 
-def mean_square(weight: Tensor) -> float:
-    """Return the mean square of the entries."""
-    return float(torch.linalg.vector_norm(weight.detach(), dtype=torch.float64)) ** 2 / max(weight.numel(), 1)
-
-
-def weights_kind(weight: Tensor) -> Weights:
-    """Return "orthogonal" if the first 16 rows are orthogonal to within 1e-3, else "gaussian".
+def weights_kinds(weights: Sequence[Tensor]) -> list[Weights]:
+    """Return "orthogonal" for weights whose first 16 rows are orthogonal to within 1e-3, else "gaussian".
 
     With more rows than columns, W^T delta fluctuates even if the columns are orthogonal, so that counts as Gaussian.
     """
-    rows = weight.flatten(1)
-    if not 1 < rows.shape[0] <= rows.shape[1]:
-        return "gaussian"
-    rows = rows[:_ROWS].double()
-    gram = rows @ rows.T
-    scale = gram.diagonal().mean()
-    off = (gram / scale - torch.eye(len(gram), dtype=gram.dtype, device=gram.device)).abs().max()
-    return "orthogonal" if float(off) < _ORTHOGONAL else "gaussian"
+    kinds: list[Weights] = ["gaussian"] * len(weights)
+    wide = [place for place, weight in enumerate(weights) if 1 < len(weight) <= weight[0].numel()]
+    for places, stack in stacks([weights[place].flatten(1)[:_ROWS] for place in wide]):
+        rows = stack.double()
+        gram = rows @ rows.mT
+        scale = gram.diagonal(dim1=1, dim2=2).mean(1)
+        unit = torch.eye(gram.shape[1], dtype=gram.dtype, device=gram.device)
+        off = (gram / scale[:, None, None] - unit).abs().amax((1, 2))
+        for place in (off < _ORTHOGONAL).nonzero()[:, 0].tolist():
+            kinds[wide[places[place]]] = "orthogonal"
+    return kinds

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,13 +20,14 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from gradwalk.activations import Array
 from gradwalk.checks import shown
-from gradwalk.torch.backward import Gradients, doubled, example_norms, walk_back
+from gradwalk.torch.backward import Gradients, walk_back
 from gradwalk.torch.follow import arguments, check_materialised, follow_chain, unwrapped
 from gradwalk.torch.graph import Op
+from gradwalk.torch.norms import all_example_norms, mean_squares
 from gradwalk.torch.trace import Trace
 from gradwalk.torch.undisturbed import undisturbed
 from gradwalk.torch.watch import watched
-from gradwalk.torch.weight_layers import NAMES, weight_layers
+from gradwalk.torch.weight_layers import NAMES, weight_layers, weight_of
 
 Loss = Callable[[Any], Tensor]
 Inputs = Tensor | Sequence[Any] | Mapping[str, Any]
@@ -111,6 +113,16 @@ class Measured:
         """The number of examples that are told apart."""
         return len(self.logs)
 
+    @cached_property
+    def weights(self) -> list[Tensor]:
+        """The weight of each layer."""
+        return [weight_of(call.module) for call in self.calls]
+
+    @cached_property
+    def weight_squares(self) -> Array:
+        """The mean square of each layer's weight."""
+        return mean_squares(self.weights)
+
     @property
     def log_norm(self) -> Array:
         """The walk: one row per example that has a gradient at the reference, one column per call."""
@@ -146,7 +158,7 @@ def measure(model: nn.Module, inputs: Inputs, loss_fn: Loss, where: str, trace: 
         others = _Others(between, output, model)
         _check_loss(loss, calls, others, where)
         calls = calls if trace is None else _placed(calls, trace)
-        rms = np.sqrt(_mean_squares([call.output for call in calls]))
+        rms = np.sqrt(mean_squares([call.output for call in calls]))
         broken = _not_finite(calls, rms, loss)
         if broken:
             return _broken(calls, rms, broken)
@@ -181,10 +193,8 @@ def _measured(calls: list[Call], rms: Array, gradients: Gradients, others: _Othe
     fields = others.sorted_out(gradients.others)
     deltas = [*gradients.deltas, *(delta for _, delta in fields["stations"].values())]
     examples = count_examples([len(delta) if delta.dim() else 1 for delta in deltas], batch)
-    columns = [example_norms(delta, examples).cpu().numpy() for delta in gradients.deltas]
-    norms = np.stack(columns, axis=1) if columns else np.zeros((examples, 0))
     with np.errstate(divide="ignore"):
-        logs = np.log(norms) + gradients.shifts
+        logs = np.log(all_example_norms(gradients.deltas, examples)) + gradients.shifts
     kept = [calls[place] for place in gradients.places]
     rms, deltas, shifts = rms[gradients.places], gradients.deltas, gradients.shifts
     alive = [place for place in range(len(kept)) if logs[:, place].max() > -math.inf]
@@ -251,10 +261,6 @@ def _not_finite(calls: list[Call], rms: Array, loss: Tensor) -> str:
     return "" if bool(torch.isfinite(loss).all()) else "the loss is not finite"
 
 
-def _mean_squares(outputs: Sequence[Tensor]) -> Array:
-    return np.array([float(doubled(output).square().mean()) for output in outputs])
-
-
 def _placed(calls: list[Call], trace: Trace) -> list[Call]:
     """Return the calls with their nodes: the n-th run of a layer is the n-th node of its name."""
     nodes: dict[str, list[int]] = {}
@@ -299,10 +305,12 @@ def _recorded(layers: Mapping[nn.Module, str], hidden: set[nn.Module]) -> Iterat
 
 def over_examples(log_norm: Array, statistic: Callable[..., Any]) -> Array:
     """Return a statistic per layer over the examples whose gradient is not zero; -inf where all are zero."""
+    if len(log_norm) and np.isfinite(log_norm).all():
+        return np.asarray(statistic(log_norm, axis=0))
     columns = [column[np.isfinite(column)] for column in log_norm.T]
     return np.array(
         [
-            statistic(finite) if len(finite) else (math.nan if np.isnan(column).any() else -math.inf)
+            statistic(finite, axis=0) if len(finite) else (math.nan if np.isnan(column).any() else -math.inf)
             for finite, column in zip(columns, log_norm.T, strict=True)
         ]
     )

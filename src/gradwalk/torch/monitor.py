@@ -3,7 +3,7 @@
 import csv
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from gradwalk import checks
 from gradwalk.activations import Array
 from gradwalk.display import RED, Shown, axes_of
-from gradwalk.torch.backward import example_norms
 from gradwalk.torch.follow import unwrapped
 from gradwalk.torch.measurement import batch_size, count_examples
+from gradwalk.torch.norms import all_example_norms, doubled, stacks
 from gradwalk.torch.passing import directions_on_device
 from gradwalk.torch.weight_layers import NAMES, weight_layers
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _NUMBERS = ("log_norm", "spread", "directions")
+_WAITING = 2**20  # numbers of gradients that are kept during a backward pass, to be measured together
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,8 +98,9 @@ class Monitor(Shown):
         self.records: list[Record] = []
         self.steps = 0
         self._handles: list[Any] = []
-        self._seen: list[tuple[str, list[tuple[Tensor, Tensor]]]] = []
-        self._batch = 0
+        self._seen: list[_Seen] = []
+        self._waiting: list[tuple[_Seen, Tensor]] = []
+        self._batch = self._size = 0
         self._arm()
 
     def __enter__(self) -> "Monitor":
@@ -121,7 +123,7 @@ class Monitor(Shown):
         self._disarm()
 
     def _arm(self) -> None:
-        self._seen.clear()
+        self._forget()
         self._handles.append(self.model.register_forward_pre_hook(self._start, with_kwargs=True))
         self._handles += [module.register_forward_hook(self._hook(name)) for module, name in self.layers.items()]
 
@@ -129,35 +131,56 @@ class Monitor(Shown):
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+        self._forget()
+
+    def _forget(self) -> None:
         self._seen.clear()
+        self._waiting.clear()
+        self._size = 0
 
     def _start(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         if torch.is_grad_enabled():  # else a validation pass between forward and backward
-            self._seen.clear()
+            self._forget()
             self._batch = batch_size(args, kwargs)
 
     def _hook(self, name: str) -> Callable[[nn.Module, Any, Any], None]:
         def forward(module: nn.Module, args: Any, output: Any) -> None:
             if isinstance(output, Tensor) and output.requires_grad:
-                seen: list[tuple[Tensor, Tensor]] = []
-                self._seen.append((name, seen))
-                output.register_hook(lambda delta: seen.append(_measured(delta)))  # type: ignore[no-untyped-call]
+                seen = _Seen(name)
+                self._seen.append(seen)
+                output.register_hook(lambda delta: self._see(seen, delta))  # type: ignore[no-untyped-call]
 
         return forward
 
+    def _see(self, seen: "_Seen", delta: Tensor) -> None:
+        self._waiting.append((seen, delta))
+        self._size += delta.numel()
+        if self._size > _WAITING:
+            self._measure()
+
+    def _measure(self) -> None:
+        """Measure the gradients that wait for it; those of one shape are computed together."""
+        waiting = self._waiting.copy()
+        self._waiting.clear()
+        self._size = 0
+        for places, stack in stacks([delta for _, delta in waiting]):
+            for place, *measured in zip(places, *_measured(stack), strict=True):
+                waiting[place][0].norms, waiting[place][0].directions = measured
+
     def _record(self) -> Record | None:
-        seen = [(name, *measured[-1]) for name, measured in self._seen if measured]
+        self._measure()
+        seen = [each for each in self._seen if each.norms is not None]
         if not seen:
             return None  # no backward pass
-        examples = count_examples([len(norms) for _, norms, _ in seen], self._batch)
-        norms = torch.stack([example_norms(norms, examples) for _, norms, _ in seen]).cpu().numpy()
-        directions = torch.stack([count for _, _, count in seen]).cpu().numpy()
+        rows = [each.norms for each in seen if each.norms is not None]
+        norms = all_example_norms(rows, count_examples([len(each) for each in rows], self._batch)).T
+        directions = torch.stack([each.directions for each in seen]).cpu().numpy()
         with np.errstate(divide="ignore", invalid="ignore"):
             walks = np.log(norms[:, norms[-1] > 0])
             walks -= walks[-1:]
             mean = walks.mean(axis=1) if walks.size else np.full(len(walks), math.nan)
             spread = walks.std(axis=1, ddof=1) if walks.shape[1] > 1 else np.full(len(walks), math.nan)
-        record = Record(self.steps, tuple(name for name, _, _ in seen), mean, spread, directions)
+        record = Record(self.steps, tuple(each.name for each in seen), mean, spread, directions)
         self.records.append(record)
         self._write(record)
         return record
@@ -213,11 +236,21 @@ class Monitor(Shown):
         return panel
 
 
-def _measured(delta: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the norms of the rows of a gradient, and how many directions they span."""
-    vectors = delta.dim() == 2 and not delta.is_complex()
-    directions = directions_on_device(delta) if vectors else delta.new_full((), math.nan, dtype=torch.float64)
-    return example_norms(delta, len(delta) if delta.dim() else 1), directions
+@dataclass(eq=False)
+class _Seen:
+    """A run of a layer, and what the last backward pass showed of it: the norm of each row, and directions."""
+
+    name: str
+    norms: Tensor | None = None
+    directions: Tensor = field(default_factory=lambda: torch.tensor(math.nan, dtype=torch.float64))
+
+
+def _measured(deltas: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the norms of the rows of some gradients, and how many directions they span."""
+    vectors = deltas.dim() == 3 and not deltas.is_complex()
+    unknown = deltas.new_full(deltas.shape[:1], math.nan, dtype=torch.float64)
+    rows = doubled(deltas).reshape(len(deltas), deltas.shape[1] if deltas.dim() > 1 else 1, -1)
+    return torch.linalg.vector_norm(rows, dim=2), directions_on_device(deltas) if vectors else unknown
 
 
 def summary(record: Record) -> dict[str, float]:

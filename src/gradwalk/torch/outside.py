@@ -3,15 +3,14 @@
 import math
 import re
 
-import torch
 from torch import Tensor, nn
 
-from gradwalk.torch.backward import doubled, relative_size
 from gradwalk.torch.measurement import Measured
+from gradwalk.torch.norms import doubled, log_ratio
 from gradwalk.torch.roles import Role
 from gradwalk.torch.trace import Trace
 from gradwalk.torch.walk import Parameter
-from gradwalk.torch.weight_layers import is_weight_layer, weight_of
+from gradwalk.torch.weight_layers import is_weight_layer
 
 _ADDED = re.compile(r"bias|beta|shift|token|pos|embed", re.IGNORECASE)  # names of what is added rather than multiplied
 _SMALL = 0.01  # the size of a factor below which a branch starts near zero
@@ -28,8 +27,9 @@ def outside_parameters(measured: Measured, trace: Trace) -> tuple[Parameter, ...
         outside = parameter.dim() > 1 and id(parameter) not in seen and trace.roles[module] not in _SKIPPED
         if not outside or _ADDED.search(name.rpartition(".")[2]):
             continue
-        gain = float(doubled(parameter).norm()) / math.sqrt(max(len(parameter), 1))
-        relative = math.nan if gradient is None else relative_size(gradient, parameter)
+        size = float(doubled(parameter).norm())
+        gain = size / math.sqrt(max(len(parameter), 1))
+        relative = math.nan if gradient is None else log_ratio(float(doubled(gradient).norm()), size)
         layer = trace.roles[module] in _MULTIPLYING or is_weight_layer(module)
         found.append(Parameter(name, type(module).__name__, layer, gain, relative))
     return tuple(found)
@@ -55,7 +55,7 @@ def share_seen(measured: Measured, trace: Trace) -> float:
 
 def zero_weights(measured: Measured, trace: Trace) -> tuple[str, ...]:
     """Return the weight layers that are zero, and the factors on a signal that are zero or close to it."""
-    layers = [call.name for call in measured.calls if not bool(torch.count_nonzero(weight_of(call.module)))]
+    layers = [call.name for call, square in zip(measured.calls, measured.weight_squares, strict=True) if square == 0]
     factors = [
         name
         for name, p in trace.model.named_parameters()

@@ -1,6 +1,7 @@
 """How many directions the examples of a batch still span at each layer: their gradients, and their signals."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor
 
 from gradwalk.activations import Array
 from gradwalk.torch.measurement import Measured
+from gradwalk.torch.norms import stacks
 
 _MOST = 64  # examples that are compared with one another
 FEWEST = 8  # examples needed for an estimate
@@ -27,24 +29,28 @@ def directions_of(rows: Tensor) -> float:
 
 
 def directions_on_device(rows: Tensor) -> Tensor:
-    """Return the same as a tensor without dimensions, without waiting for the device."""
-    used = rows[:_MOST].detach().double()
-    norms = used.norm(dim=1, keepdim=True)
+    """Return the same as a tensor, without waiting for the device; dimensions before those of the rows stay."""
+    used = rows[..., :_MOST, :].detach().double()
+    norms = torch.linalg.vector_norm(used, dim=-1, keepdim=True)
     fine = torch.isfinite(norms) & (norms > 0)
-    unit = torch.where(fine, used / norms, 0.0)
-    count = fine.sum()
-    squares = (unit @ unit.T).square().sum() - count
-    number = (count * (count - 1) / squares.clamp_min(1e-300)).clamp_max(float(rows.shape[1]))
+    unit = torch.where(fine, used / norms, 0.0).to(torch.promote_types(rows.dtype, torch.float32))
+    cosines, count = unit @ unit.mT, fine.sum((-2, -1))
+    cosines.diagonal(dim1=-2, dim2=-1).zero_()
+    squares = cosines.square_().sum((-2, -1)).double()
+    number = (count * (count - 1) / squares.clamp_min(1e-300)).clamp_max(float(rows.shape[-1]))
     return torch.where(count < FEWEST, math.nan, number)
 
 
 def passing(measured: Measured) -> tuple[Array, Array]:
     """Return the directions of the gradients and of the pre-activations per layer, NaN where outputs are no vectors."""
     outputs = [call.output.detach() for call in measured.calls]
-    return np.array(_per_layer(measured.deltas, len(outputs))), np.array(_per_layer(outputs, len(outputs)))
+    return directions_per_layer(measured.deltas), directions_per_layer(outputs)
 
 
-def _per_layer(tensors: list[Tensor], layers: int) -> list[float]:
-    if len(tensors) != layers:
-        return [math.nan] * layers
-    return [directions_of(each) if each.dim() == 2 and not each.is_complex() else math.nan for each in tensors]
+def directions_per_layer(tensors: Sequence[Tensor]) -> Array:
+    """Return the directions of each tensor, NaN where its rows are no vectors."""
+    directions = np.full(len(tensors), math.nan)
+    for places, stack in stacks([each[:_MOST] if each.dim() else each for each in tensors]):
+        if stack.dim() == 3 and not stack.is_complex():
+            directions[places] = directions_on_device(stack).cpu().numpy()
+    return directions

@@ -19,13 +19,13 @@ from torch.autograd.graph import GradientEdge
 from gradwalk.activations import Activation, Array
 from gradwalk.checks import Weights
 from gradwalk.theory import kind, step
-from gradwalk.torch.backward import doubled, example_norms
 from gradwalk.torch.conditional import dense_law
-from gradwalk.torch.draws import DRAWS, drawn_gradients, mean_square, pulled_back, weights_kind
+from gradwalk.torch.draws import DRAWS, drawn_gradients, pulled_back, weights_kinds
 from gradwalk.torch.graph import Node, Op
 from gradwalk.torch.measurement import Call, Measured
+from gradwalk.torch.norms import doubled, example_norms, parts
 from gradwalk.torch.web import Sources, sources
-from gradwalk.torch.weight_layers import fan_in, is_dense, output_rows, weight_of
+from gradwalk.torch.weight_layers import fan_in, is_dense, output_rows
 
 _SLOPES = 1.25  # how much the slopes add to the variance of a step: nothing for linear units, a quarter for ReLU
 BAND = 1.96  # standard deviations on either side: 95 %
@@ -48,13 +48,18 @@ class Prediction:
 
 
 class Point(NamedTuple):
-    """A place where the gradient is measured: what autograd knows it by, the gradient, and ln of its norms."""
+    """A place where the gradient is measured: what autograd knows it by, the gradient, and ln of its norms.
+
+    call, weight, square: the run of a layer, its weight and the mean square of that; none at a sum.
+    """
 
     at: Tensor | GradientEdge
     delta: Tensor
     logs: Array
     shift: float
-    call: Call | None
+    call: Call | None = None
+    weight: Tensor | None = None
+    square: float = math.nan
 
 
 class Step(NamedTuple):
@@ -95,12 +100,13 @@ def _points(measured: Measured, nodes: list[Node]) -> dict[int, Point]:
     for place, call in enumerate(measured.calls):
         if call.node is not None:
             delta, shift = measured.deltas[place].detach(), float(measured.shifts[place])
-            points[call.node] = Point(call.output, delta, measured.logs[:, place], shift, call)
+            weight, square = measured.weights[place], float(measured.weight_squares[place])
+            points[call.node] = Point(call.output, delta, measured.logs[:, place], shift, call, weight, square)
     for node, (station, delta) in measured.stations.items():
         if nodes[node].op is Op.SUM:
             norms = example_norms(delta, measured.examples).cpu().numpy()
             with np.errstate(divide="ignore"):
-                points[node] = Point(station.edge, delta.detach(), np.log(norms), 0.0, None)
+                points[node] = Point(station.edge, delta.detach(), np.log(norms), 0.0)
     return dict(sorted(points.items()))
 
 
@@ -137,25 +143,28 @@ class _Steps:
         return is_dense(call.module) and len(shape) == 2 and shape == point.delta.shape and shape[0] == len(point.logs)
 
     def closed(self, places: list[int]) -> dict[int, Step]:
-        """Return the steps that have a closed form; layers of the same shape are computed together."""
+        """Return the steps that have a closed form; some layers of the same shape are computed together."""
         groups: dict[tuple[torch.Size, torch.Size], list[int]] = {}
         for place in places:
             upper = self.points[self.web[place].layers[0]]
             assert upper.call is not None
             groups.setdefault((upper.call.input.shape, upper.delta.shape), []).append(place)
-        return {place: each for group in groups.values() for place, each in self._closed(group).items()}
+        together = [part for (read, _), group in groups.items() for part in parts(group, read.numel())]
+        return {place: each for part in together for place, each in self._closed(part).items()}
 
     def _closed(self, places: list[int]) -> dict[int, Step]:
         uppers = [self.points[self.web[place].layers[0]] for place in places]
         calls = [upper.call for upper in uppers if upper.call is not None]
-        weights = [output_rows(call.module, weight_of(call.module)) for call in calls]
-        sizes, kinds = [mean_square(weight) for weight in weights], [weights_kind(weight) for weight in weights]
+        weights = [
+            output_rows(each.call.module, each.weight) for each in uppers if each.call and each.weight is not None
+        ]
+        sizes, kinds = np.array([upper.square for upper in uppers]), weights_kinds(weights)
         law = dense_law(
-            torch.stack([doubled(call.input) for call in calls]),
-            torch.stack([_product(call) for call in calls]),
-            torch.stack([doubled(upper.delta) for upper in uppers]),
-            torch.stack([self._slopes(place, call) for place, call in zip(places, calls, strict=True)]),
-            torch.tensor(sizes, dtype=torch.float64, device=uppers[0].delta.device),
+            _stacked([call.input for call in calls]),
+            _products(calls),
+            _stacked([upper.delta for upper in uppers]),
+            _stacked([self._slopes(place, call) for place, call in zip(places, calls, strict=True)]),
+            torch.from_numpy(sizes).to(uppers[0].delta.device),
             torch.tensor([each == "orthogonal" for each in kinds], device=uppers[0].delta.device),
         )
         means, pooled = law.mean.cpu().numpy(), law.pooled.cpu().numpy()
@@ -164,13 +173,13 @@ class _Steps:
             place: Step(
                 means[n] + uppers[n].logs,
                 float(pooled[n]),
-                *self._typical(place, sizes[n], kinds[n], means[n], variances[n], float(alike[n])),
+                *self._typical(place, float(sizes[n]), kinds[n], means[n], variances[n], float(alike[n])),
             )
             for n, place in enumerate(places)
         }
 
     def _slopes(self, place: int, call: Call) -> Tensor:
-        return doubled(pulled_back([call.input], [torch.ones_like(call.input)], self.points[place].at))
+        return pulled_back([call.input], [torch.ones_like(call.input)], self.points[place].at)
 
     def _typical(
         self, place: int, size: float, weights: Weights, means: Array, variances: Array, alike: float
@@ -267,13 +276,21 @@ def _minus(one: Array, other: Array) -> Array:
         return np.asarray(one - other)
 
 
+def _stacked(tensors: list[Tensor]) -> Tensor:
+    return doubled(torch.stack([each.detach() for each in tensors]))
+
+
 def _mean(values: Array) -> float:
+    """Return the mean of those that are finite, NaN if none is."""
+    mean = float(values.sum()) / max(len(values), 1)
+    if math.isfinite(mean) and len(values):
+        return mean
     finite = values[np.isfinite(values)]
     return float(finite.mean()) if len(finite) else math.nan
 
 
-def _product(call: Call) -> Tensor:
-    """Return the output of a dense layer without its bias."""
-    bias = call.module.bias
-    output = doubled(call.output)
-    return output - doubled(bias) if isinstance(bias, Tensor) else output
+def _products(calls: list[Call]) -> Tensor:
+    """Return the outputs of dense layers without their biases."""
+    biases = [call.module.bias for call in calls]
+    added = [each if isinstance(each, Tensor) else call.output[0] * 0 for each, call in zip(biases, calls, strict=True)]
+    return _stacked([call.output for call in calls]) - _stacked(added)[:, None]

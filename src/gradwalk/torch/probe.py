@@ -9,25 +9,24 @@ from torch import nn
 
 from gradwalk.activations import Activation, Array
 from gradwalk.torch.along import Stream, along, is_chain
-from gradwalk.torch.backward import doubled, relative_size
 from gradwalk.torch.draws import is_redrawable
 from gradwalk.torch.follow import unwrapped
 from gradwalk.torch.given import Given, given_for
 from gradwalk.torch.layers import Exclusion, sort_out
 from gradwalk.torch.measurement import Call, Inputs, Loss, Measured, measure, over_examples
+from gradwalk.torch.norms import log_ratio, mean_squares
 from gradwalk.torch.outside import outside_parameters, share_seen, zero_weights
 from gradwalk.torch.passage import passage
 from gradwalk.torch.passing import passing
 from gradwalk.torch.prediction import BAND, predict
 from gradwalk.torch.remedy import remedy
 from gradwalk.torch.signals import Note
+from gradwalk.torch.stuck import stuck_shares
 from gradwalk.torch.trace import Trace
 from gradwalk.torch.walk import GradientWalk
-from gradwalk.torch.weight_layers import fan_in, is_dense, weight_of
+from gradwalk.torch.weight_layers import fan_in
 
-_STUCK = 0.05  # the share of the largest slope below which a unit passes next to nothing
 _UNPREDICTED = (Exclusion.PARAMETRISED, Exclusion.SHARED, Exclusion.COMPLEX)
-_FEWEST = 8  # examples needed to call a unit stuck
 
 
 def probe(model: nn.Module, inputs: Inputs, loss_fn: Loss, *, activation: Given = None) -> GradientWalk:
@@ -85,21 +84,23 @@ def compared(measured: Measured, trace: Trace, activation: Given, where: str) ->
     directions, signal_directions = passing(measured)
     with np.errstate(invalid="ignore", divide="ignore"):
         z = (mean - prediction.mean) / prediction.sd
-    chain, gains = is_chain(trace.nodes), np.array([_gain(call) for call in measured.calls])
+    modules = [call.module for call in measured.calls]
+    chain, fans = is_chain(trace.nodes), [fan_in(module) for module in modules]
+    gains = np.sqrt(measured.weight_squares * fans)
     return GradientWalk(
         layers=tuple(call.name for call in measured.calls),
         reads=tuple(reads),
-        widths=tuple(fan_in(call.module) for call in measured.calls),
+        widths=tuple(fans),
         log_norm=mean,
         spread=over_examples(measured.log_norm, _spread),
         forward=np.log(np.maximum(measured.rms, 5e-324)),
-        stuck=np.array([_stuck(call, f) for call, f in zip(measured.calls, [*reads[1:], None], strict=False)]),
+        stuck=stuck_shares(measured.calls, [*reads[1:], None] if reads else []),
         predicted=prediction.mean,
         low=prediction.mean - BAND * prediction.sd,
         high=prediction.mean + BAND * prediction.sd,
         z=z,
         gains=gains,
-        relative=np.array([_relative(call, measured, trace) for call in measured.calls]),
+        relative=_relative(measured, trace),
         directions=directions,
         signal_directions=signal_directions,
         bias=prediction.bias,
@@ -114,7 +115,7 @@ def compared(measured: Measured, trace: Trace, activation: Given, where: str) ->
         blocks=stream.blocks,
         parameters=outside_parameters(measured, trace),
         notes=_notes(measured, prediction.reasons),
-        passage=passage([call.module for call in measured.calls], reads, gains.tolist(), None) if chain else None,
+        passage=passage(modules, reads, gains.tolist(), None) if chain else None,
     )
 
 
@@ -158,29 +159,16 @@ def _notes(measured: Measured, reasons: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{place}: {reason}; nothing is predicted from there on" for reason, place in places.items())
 
 
-def _spread(log_norms: Array) -> float:
-    return float(np.std(log_norms, ddof=1)) if len(log_norms) > 1 else math.nan
+def _spread(log_norms: Array, axis: int) -> Array | float:
+    return np.std(log_norms, axis=axis, ddof=1) if len(log_norms) > 1 else np.full(log_norms.shape[1:], math.nan)
 
 
-def _gain(call: Call) -> float:
-    """Return by how much a layer multiplies the norm of a gradient on average, apart from the border."""
-    weight = weight_of(call.module)
-    return float(doubled(weight).square().mean().sqrt()) * math.sqrt(fan_in(call.module))
-
-
-def _relative(call: Call, measured: Measured, trace: Trace) -> float:
-    """Return ln(|dE/dW| / |W|), NaN where either is zero or not known."""
-    own = trace.names[call.module]
-    gradient = measured.parameters.get(f"{own}.weight" if own else "weight")
-    return math.nan if gradient is None else relative_size(gradient, weight_of(call.module))
-
-
-def _stuck(call: Call, f: Activation | None) -> float:
-    """Return the share of units whose slope is below 5 % of the largest slope for all examples."""
-    a = call.output.detach()
-    if f is None or not a.dim() or len(a) < _FEWEST or a.is_complex():
-        return math.nan
-    features = a.movedim(-1 if is_dense(call.module) else 1, 0).flatten(1)
-    largest = float(np.abs(f.derivative(np.linspace(-8.0, 8.0, 1601))).max())
-    slope = np.abs(np.asarray(f.derivative(features.double().cpu().numpy())))
-    return float((slope < _STUCK * largest).all(axis=1).mean())
+def _relative(measured: Measured, trace: Trace) -> Array:
+    """Return ln(|dE/dW| / |W|) per layer, NaN where either is zero or not known."""
+    own = [trace.names[call.module] for call in measured.calls]
+    gradients = [measured.parameters.get(f"{name}.weight" if name else "weight") for name in own]
+    known = [place for place, gradient in enumerate(gradients) if gradient is not None]
+    squares = np.full(len(gradients), math.nan)
+    squares[known] = mean_squares([gradient for gradient in gradients if gradient is not None])
+    pairs = zip(squares.tolist(), measured.weight_squares.tolist(), strict=True)
+    return np.array([log_ratio(one, other) / 2 for one, other in pairs])

@@ -131,9 +131,14 @@ class Judge:
 
     def _is_steep(self, name: str) -> bool:
         walk = self.walk
-        known = walk.relative[np.isfinite(walk.relative)]
         own = walk.relative[walk.layers.index(name)] if name in walk.layers else math.nan
-        return len(known) >= _FEW and bool(own - np.median(known) > _STEEP)
+        return bool(own - self._typical_relative > _STEEP)
+
+    @cached_property
+    def _typical_relative(self) -> float:
+        """The median of ln(|dE/dW| / |W|), NaN if too few are known."""
+        known = self.walk.relative[np.isfinite(self.walk.relative)]
+        return float(np.median(known)) if len(known) >= _FEW else math.nan
 
     def _unmeasured(self) -> Finding | None:
         walk = self.walk

@@ -1,0 +1,57 @@
+"""The share of units that are dead or saturated: they pass next to nothing back, whatever the example."""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from torch import Tensor
+
+from gradwalk.activations import Activation, Array
+from gradwalk.torch.measurement import Call
+from gradwalk.torch.norms import stacks
+from gradwalk.torch.weight_layers import is_dense
+
+_STUCK = 0.05  # the share of the largest slope below which a unit passes next to nothing
+_FEWEST = 8  # examples needed to call a unit stuck
+_FIRST = 8  # numbers per unit that are looked at first: most units are not stuck
+
+
+def stuck_shares(calls: Sequence[Call], after: Sequence[Activation | None]) -> Array:
+    """Return the share of units per layer whose slope is below 5 % of the largest slope for all examples.
+
+    after: the activation that each output goes into. NaN where that is None, and for fewer than 8 examples.
+    """
+    shares = np.full(len(calls), math.nan)
+    places: dict[Activation, list[int]] = {}
+    for place, (call, f) in enumerate(zip(calls, after, strict=True)):
+        if f is not None and call.output.dim() and len(call.output) >= _FEWEST and not call.output.is_complex():
+            places.setdefault(f, []).append(place)
+    for f, own in places.items():
+        shares[own] = _shares([_units(calls[place]) for place in own], f)
+    return shares
+
+
+def _units(call: Call) -> Tensor:
+    """Return the outputs of a layer, one row per unit."""
+    return call.output.detach().movedim(-1 if is_dense(call.module) else 1, 0).flatten(1)
+
+
+def _shares(layers: Sequence[Tensor], f: Activation) -> Array:
+    shares = np.zeros(len(layers))
+    for places, stack in stacks([units[:, :_FIRST] for units in layers]):
+        for place, suspects in zip(places, _are_stuck(stack, f), strict=True):
+            if suspects.any():
+                shares[place] = np.sum(_are_stuck(layers[place].cpu()[suspects], f)) / len(suspects)
+    return shares
+
+
+def _are_stuck(outputs: Tensor, f: Activation) -> Array:
+    """Return which units, along the dimension before the last, have a small slope at all of their outputs."""
+    slopes = np.abs(np.asarray(f.derivative(outputs.double().cpu().numpy())))
+    return np.asarray((slopes < _STUCK * _largest_slope(f)).all(axis=-1))
+
+
+@lru_cache(maxsize=64)
+def _largest_slope(f: Activation) -> float:
+    return float(np.abs(f.derivative(np.linspace(-8.0, 8.0, 1601))).max())
