@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import gradwalk
 from gradwalk import cli
+from gradwalk.cli import reproduce as cli_reproduce
 from gradwalk.cli.gain import gain
 from gradwalk.cli.reproduce import reproduce
 from gradwalk.cli.show import print_table
@@ -354,6 +355,18 @@ def test_ctrl_c_exits_130_with_one_line(capsys, monkeypatch) -> None:
         cli.main(["gain", "relu", "--width", "9"])
     assert ended.value.code == 130
     assert capsys.readouterr().err == "gradwalk: interrupted\n"
+
+
+def test_an_interrupted_reproduction_says_that_the_same_command_resumes(capsys, monkeypatch, tmp_path) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli_reproduce, "run", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["reproduce", "fig3", "--out", str(tmp_path)])
+    assert ended.value.code == 130
+    error = capsys.readouterr().err
+    assert error == f"gradwalk: interrupted; what has been trained is saved in {tmp_path}, and the same command resumes\n"
 
 
 def test_the_installed_command_prints_its_version() -> None:

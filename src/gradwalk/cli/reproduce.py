@@ -9,13 +9,13 @@ import typer
 
 from gradwalk.cli.completion import figure_names, names_of, scale_names
 from gradwalk.cli.paths import path_option
-from gradwalk.cli.show import JSON, check_directory, plain_warnings, print_written, show, warn
+from gradwalk.cli.show import JSON, check_directory, fail_interrupted, plain_warnings, print_written, show, warn
 from gradwalk.figures import FIGURES, Figure
 from gradwalk.reproduction import ReproducedFigure, Reproduction, Watcher, spec_texts
 from gradwalk.reproduction import reproduce as run
 
 _SCALES = (
-    "smoke: a minute for all figures; quick: some minutes on 2 cores; laptop: half an hour; evening: 5 to 6 hours; "
+    "smoke: a minute for all figures; quick: some minutes on 2 cores; laptop: half an hour; evening: 4 hours; "
     "paper: the paper's own grid, for a cluster."
 )
 _DATA = "Where a data set lies that cannot be downloaded: --data timit=/corpora/TIMIT."
@@ -95,21 +95,24 @@ def reproduce(
         print("\n".join(spec_texts(names or "all", scale=scale, spec=spec)), end="")
         return
     check_directory(out)
-    with plain_warnings():
-        result = run(
-            names or "all",
-            scale=scale,
-            out=out,
-            spec=spec,
-            seed=seed,
-            redraw=redraw,
-            engine=engine,
-            device=device,
-            threads=threads,
-            data=dict(_named_folder(each) for each in data or []),
-            force=force,
-            watcher=Printer(quiet=as_json),
-        )
+    try:
+        with plain_warnings():
+            result = run(
+                names or "all",
+                scale=scale,
+                out=out,
+                spec=spec,
+                seed=seed,
+                redraw=redraw,
+                engine=engine,
+                device=device,
+                threads=threads,
+                data=dict(_named_folder(each) for each in data or []),
+                force=force,
+                watcher=Printer(quiet=as_json),
+            )
+    except KeyboardInterrupt:
+        fail_interrupted(f"interrupted; what has been trained is saved in {out}, and the same command resumes")
     if as_json:
         print(json.dumps(_record(result)))
     elif result.page is not None:
