@@ -366,7 +366,9 @@ def test_an_interrupted_reproduction_says_that_the_same_command_resumes(capsys, 
         cli.main(["reproduce", "fig3", "--out", str(tmp_path)])
     assert ended.value.code == 130
     error = capsys.readouterr().err
-    assert error == f"gradwalk: interrupted; what has been trained is saved in {tmp_path}, and the same command resumes\n"
+    assert (
+        error == f"gradwalk: interrupted; what has been trained is saved in {tmp_path}, and the same command resumes\n"
+    )
 
 
 def test_the_installed_command_prints_its_version() -> None:
