@@ -1,8 +1,8 @@
 """The overhead of spec, store and scheduling in a sweep of 200 short runs.
 
-The other side trains the same runs in the same stacks with `gradwalk.train.train` alone, and stores nothing; it is run
-once, and its numbers are compared. A difference of their times would be lost in the noise of the machine, so the share
-is measured inside the sweep, in processor time, which other programs disturb less, after one sweep that is not counted:
+The part `numbers` also trains the same runs in the same stacks with `gradwalk.train.train` alone, which stores nothing,
+and compares the numbers. The difference of the durations would be lost in the noise of the machine, so the part `share`
+measures inside the sweep, in processor time, which other programs disturb less, after one sweep that is not counted:
 what the main thread spends outside `train` and in the sweep's event handlers, relative to the processor time of the
 sweep per core, which is its duration on a machine of its own. The data set is loaded beforehand; to release the memory
 of trained networks is part of `train`.
@@ -11,7 +11,7 @@ of trained networks is part of `train`.
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ epochs = 5
 seed = [0, 1, 2, 3, 4]
 """
 CORES = os.cpu_count() or 1
+PARTS = ("numbers", "share")
 EVENTS = ("began", "stepped", "epoch_ended", "ended", "failed")
 
 
@@ -106,23 +107,34 @@ def untimed(numbers: dict[str, Any]) -> dict[str, Any]:
     return {identity: [replace(epoch, seconds=0.0) for epoch in epochs] for identity, epochs in numbers.items()}
 
 
-def measure(quick: bool) -> Answer:
-    """Compare the numbers, then measure sweeps."""
-    spec, datasets = Spec.load(SPEC), Datasets()
+def compare(answer: Answer, spec: Spec, datasets: Datasets) -> None:
+    """Train without a sweep and in one, compare the numbers, and record both durations."""
     plain, alone = direct(spec, datasets)
-    _, _, kept = swept(SPEC, datasets)
+    whole, _, kept = swept(SPEC, datasets)
     assert untimed(alone) == untimed(kept), "the numbers of the sweep differ"
-    heads = ("train alone, s", "sweep, s", "spec, store and scheduling, share of the sweep")
-    answer = Answer([Table(f"A sweep of {len(alone)} short runs", heads)])
-    for _ in range(1 if quick else 2):
-        whole, share, _ = swept(SPEC, datasets)
-        answer.numbers.append({"train": plain, "sweep": whole, "share": share})
-    spreads = {key: Spread.of([row[key] for row in answer.numbers]) for key in ("sweep", "share")}
-    answer.tables[0].add(number(plain), *spreads.values())
-    median = spreads["share"].median
-    answer.aim("spec, store and scheduling less than 1 % of a sweep", f"{100 * median:.2f} %", median < 0.01)
+    answer.tables[1].add(number(plain), number(whole))
+
+
+def measure(quick: bool, parts: Sequence[str]) -> Answer:
+    """Compare the numbers, or measure the share after a sweep that does not count, or both."""
+    spec, datasets = Spec.load(SPEC), Datasets()
+    shares = Table(
+        f"A sweep of {spec.count} short runs", ("sweep, s", "spec, store and scheduling, share of the sweep")
+    )
+    answer = Answer([shares, Table("Once each, with numbers that agree", ("train alone, s", "sweep, s"))])
+    if "numbers" in parts:
+        compare(answer, spec, datasets)
+    if "share" in parts:
+        swept(SPEC, datasets)
+        for _ in range(1 if quick else 2):
+            whole, share, _ = swept(SPEC, datasets)
+            answer.numbers.append({"sweep": whole, "share": share})
+        spreads = [Spread.of([row[key] for row in answer.numbers]) for key in ("sweep", "share")]
+        shares.add(*spreads)
+        median = spreads[1].median
+        answer.aim("spec, store and scheduling less than 1 % of a sweep", f"{100 * median:.2f} %", median < 0.01)
     return answer
 
 
 if __name__ == "__main__":
-    main(__doc__, measure)
+    main(__doc__, measure, PARTS)
