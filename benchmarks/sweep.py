@@ -1,21 +1,22 @@
 """The overhead of spec, store and scheduling in a sweep of 200 short runs.
 
-The other side trains the same runs in the same stacks with `gradwalk.train.train` alone, and stores nothing. Both sides
-take turns in one run, after their numbers have been compared. The ratio of their times is what a user sees, including
-the noise of the machine. The share is measured inside the sweep, in processor time, which other programs disturb less:
+The part `numbers` also trains the same runs in the same stacks with `gradwalk.train.train` alone, which stores nothing,
+and compares the numbers. The difference of the durations would be lost in the noise of the machine, so the part `share`
+measures inside the sweep, in processor time, which other programs disturb less, after one sweep that is not counted:
 what the main thread spends outside `train` and in the sweep's event handlers, relative to the processor time of the
-sweep per core, which is its duration on a machine of its own. The data set is loaded beforehand.
+sweep per core, which is its duration on a machine of its own. The data set is loaded beforehand; to release the memory
+of trained networks is part of `train`.
 """
 
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from setting import Answer, Spread, Table, main
+from setting import Answer, Spread, Table, main, number
 
 from gradwalk.data import Datasets
 from gradwalk.sweep import Spec, engine, run_sweep
@@ -34,24 +35,30 @@ epochs = 5
 seed = [0, 1, 2, 3, 4]
 """
 CORES = os.cpu_count() or 1
+PARTS = ("numbers", "share")
 EVENTS = ("began", "stepped", "epoch_ended", "ended", "failed")
 
 
 class Clock:
-    """Accumulates the seconds of processor time that this thread spends inside functions."""
+    """Accumulates the seconds of processor time that this thread spends inside functions.
 
-    def __init__(self) -> None:
-        self.seconds = 0.0
+    during: another clock; only calls made inside its functions count.
+    """
+
+    def __init__(self, during: "Clock | None" = None) -> None:
+        self.seconds, self.running, self.during = 0.0, False, during
 
     def timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function with its time added to the clock."""
 
         def run(*arguments: Any, **options: Any) -> Any:
-            start = time.thread_time()
+            if self.during is not None and not self.during.running:
+                return function(*arguments, **options)
+            start, self.running = time.thread_time(), True
             try:
                 return function(*arguments, **options)
             finally:
-                self.seconds += time.thread_time() - start
+                self.seconds, self.running = self.seconds + time.thread_time() - start, False
 
         return run
 
@@ -67,11 +74,17 @@ def direct(spec: Spec, datasets: Datasets) -> tuple[float, dict[str, Any]]:
     return time.perf_counter() - start, numbers
 
 
+def trained(*arguments: Any, **options: Any) -> None:
+    """Train and release the networks."""
+    train(*arguments, **options)
+
+
 def swept(spec: str, datasets: Datasets) -> tuple[float, float, dict[str, Any]]:
     """Return the seconds of the whole sweep, the share of it that is not training, and its numbers."""
-    inside, listening = Clock(), Clock()
+    inside = Clock()
+    listening = Clock(during=inside)  # events outside `train` are in the rest already
     original = engine.train, {name: getattr(Recorder, name) for name in EVENTS}
-    engine.train = inside.timed(engine.train)
+    engine.train = inside.timed(trained)
     for name in EVENTS:
         setattr(Recorder, name, listening.timed(getattr(Recorder, name)))
     try:
@@ -94,24 +107,34 @@ def untimed(numbers: dict[str, Any]) -> dict[str, Any]:
     return {identity: [replace(epoch, seconds=0.0) for epoch in epochs] for identity, epochs in numbers.items()}
 
 
-def measure(quick: bool) -> Answer:
-    """Compare the numbers, then take turns."""
-    spec, datasets = Spec.load(SPEC), Datasets()
-    _, alone = direct(spec, datasets)
-    _, _, kept = swept(SPEC, datasets)
+def compare(answer: Answer, spec: Spec, datasets: Datasets) -> None:
+    """Train without a sweep and in one, compare the numbers, and record both durations."""
+    plain, alone = direct(spec, datasets)
+    whole, _, kept = swept(SPEC, datasets)
     assert untimed(alone) == untimed(kept), "the numbers of the sweep differ"
-    heads = ("train alone, s", "sweep, s", "sweep / train alone", "spec, store and scheduling, share of the sweep")
-    answer = Answer([Table(f"A sweep of {len(alone)} short runs", heads)])
-    for _ in range(1 if quick else 5):
-        plain, _ = direct(spec, datasets)
-        whole, share, _ = swept(SPEC, datasets)
-        answer.numbers.append({"train": plain, "sweep": whole, "ratio": whole / plain, "share": share})
-    spreads = {key: Spread.of([row[key] for row in answer.numbers]) for key in answer.numbers[0]}
-    answer.tables[0].add(*spreads.values())
-    median = spreads["share"].median
-    answer.aim("spec, store and scheduling less than 1 % of a sweep", f"{100 * median:.2f} %", median < 0.01)
+    answer.tables[1].add(number(plain), number(whole))
+
+
+def measure(quick: bool, parts: Sequence[str]) -> Answer:
+    """Compare the numbers, or measure the share after a sweep that does not count, or both."""
+    spec, datasets = Spec.load(SPEC), Datasets()
+    shares = Table(
+        f"A sweep of {spec.count} short runs", ("sweep, s", "spec, store and scheduling, share of the sweep")
+    )
+    answer = Answer([shares, Table("Once each, with numbers that agree", ("train alone, s", "sweep, s"))])
+    if "numbers" in parts:
+        compare(answer, spec, datasets)
+    if "share" in parts:
+        swept(SPEC, datasets)
+        for _ in range(1 if quick else 2):
+            whole, share, _ = swept(SPEC, datasets)
+            answer.numbers.append({"sweep": whole, "share": share})
+        spreads = [Spread.of([row[key] for row in answer.numbers]) for key in ("sweep", "share")]
+        shares.add(*spreads)
+        median = spreads[1].median
+        answer.aim("spec, store and scheduling less than 1 % of a sweep", f"{100 * median:.2f} %", median < 0.01)
     return answer
 
 
 if __name__ == "__main__":
-    main(__doc__, measure)
+    main(__doc__, measure, PARTS)

@@ -44,6 +44,14 @@ def test_the_fixed_point_is_where_correlations_end():
         assert abs(theory.correlation_map("selu", c, q) - end) < abs(c - end)
 
 
+def test_a_fixed_point_next_to_1_is_1():
+    q = 16.783055084670117  # found by stress/fuzz.py
+    slope = theory.correlation_slope("gelu*100", q)
+    assert 1 + 1e-9 < slope < 1 + 1e-3  # inputs part, by so little that nothing below 0.9999 is a fixed point
+    assert theory.correlation_map("gelu*100", 0.9999, q) > 0.9999
+    assert theory.correlation_fixed_point("gelu*100", q) == 1.0
+
+
 def test_the_map_is_that_of_wide_sampled_networks():
     pairs = gw.simulate("gelu", 3000, 1, gain=1.0, walks=200, rng=1, pair="inputs").pair
     expected = theory.correlation_map("gelu", 0.0, 1.0)

@@ -12,7 +12,7 @@ import torch
 
 from gradwalk import data
 from gradwalk.train import Run, State, worker
-from gradwalk.train.checkpoint import load_state, save_state
+from gradwalk.train.checkpoint import begun, load_state, remove_checkpoints, save_state
 from gradwalk.train.members import member
 from gradwalk.train.watcher import Watcher
 
@@ -27,6 +27,16 @@ def test_it_comes_back_as_it_was(tmp_path):
     back = load_state(path, "me")
     assert (back.epochs, back.steps, back.seconds, back.history) == (2, 5, 1.5, [])
     assert torch.equal(back.weights[0], torch.ones(3, 2))
+
+
+def test_those_of_ended_runs_are_removed_and_no_others(tmp_path):
+    for identity in ("one", "two"):
+        save_state(tmp_path / f"{identity}.safetensors", identity, state())
+    (tmp_path / "three.safetensors.damaged").touch()
+    assert begun(tmp_path) == {"one", "two"}
+    remove_checkpoints(tmp_path, ["two", "three"])
+    assert {path.name for path in tmp_path.iterdir()} == {"one.safetensors", "three.safetensors.damaged"}
+    assert begun(tmp_path / "nowhere") == frozenset()
 
 
 def test_another_runs_is_refused(tmp_path):
@@ -58,6 +68,7 @@ def test_a_full_disk_leaves_the_last_one_and_nothing_half_written(tmp_path, monk
     assert [each.name for each in tmp_path.iterdir()] == ["run.safetensors"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no resource limits")
 def test_a_file_that_outgrows_its_limit_ends_training_with_a_sentence(tmp_path):
     done = subprocess.run([sys.executable, "-c", LIMITED, str(tmp_path)], capture_output=True, text=True)
     assert "checkpoint:" in done.stdout
@@ -65,6 +76,7 @@ def test_a_file_that_outgrows_its_limit_ends_training_with_a_sentence(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes of group and others")
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o027, 0o640)])
 def test_who_may_read_a_checkpoint_is_as_the_user_has_it(tmp_path, umask, mode):
     before = os.umask(umask)

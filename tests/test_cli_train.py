@@ -9,7 +9,7 @@ from itertools import product
 
 import pandas as pd
 import pytest
-from helpers.processes import started
+from helpers.processes import started, write_at_once
 from helpers.small_sweep import numbers
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -117,7 +117,7 @@ def test_the_same_folder_takes_further_settings_and_keeps_what_is_done(tmp_path)
 
 def test_ctrl_c_saves_and_prints_the_command_that_resumes_to_the_same_numbers(tmp_path):
     arguments = [*SMALL, "--epochs", "200", "--stop-at-zero", "--save-every", "0.1", "--out", tmp_path / "run"]
-    process = started(["train", *arguments], tmp_path / "log")
+    process = started(["train", *arguments], tmp_path / "log", write_at_once)
     while process.is_alive() and not _has_begun(tmp_path / "run"):
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGINT)

@@ -6,7 +6,7 @@ import sys
 import time
 
 import pytest
-from helpers.processes import ended, started
+from helpers.processes import ended, started, write_at_once
 from helpers.small_sweep import SMALL
 
 pytest.importorskip("torch")
@@ -37,7 +37,7 @@ def trains(folder):
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_saves_prints_how_to_resume_and_the_counts_add_up(spec, tmp_path, name):
     log, folder = tmp_path / "log", tmp_path / "out"
-    process = started(command(spec, "epochs=100000"), log)
+    process = started(command(spec, "epochs=100000"), log, write_at_once)
     while process.is_alive() and not trains(folder):
         time.sleep(0.01)
     os.kill(process.pid, getattr(signal, name))

@@ -4,7 +4,9 @@ import json
 import math
 import os
 import signal
+import socket
 import sqlite3
+import sys
 
 import pytest
 from filelock import FileLock
@@ -14,7 +16,8 @@ pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 
 from gradwalk.sweep import Spec, Store, engine, lock, run_sweep, status
-from gradwalk.sweep.entry import resolve
+from gradwalk.sweep import writer as writer_module
+from gradwalk.sweep.entry import Ending, resolve
 from gradwalk.sweep.folder import STORE
 from gradwalk.sweep.writer import Writer
 from gradwalk.train import Epoch
@@ -40,6 +43,34 @@ def test_the_store_can_be_read_while_it_is_written(tmp_path):
         assert store.writer() is None
 
 
+def test_epochs_are_collected_for_some_seconds_and_written_together(tmp_path, monkeypatch):
+    entries, _ = resolve(Spec.load(SMALL))
+    with Writer(tmp_path) as writer, Store(tmp_path) as store:
+        writer.enlist(entries)
+        for number in (1, 2):
+            writer.epoch_ended(entries[0].identity, Epoch(number, 0.5, 1, 0.5, 2, 0, 0.1))
+        assert not store.results()[0].epochs
+        monkeypatch.setattr(writer_module, "_EVERY", 0.0)
+        writer.epoch_ended(entries[1].identity, Epoch(1, 0.5, 1, 0.5, 2, 0, 0.1))
+        assert [len(result.epochs) for result in store.results()] == [2, 1, 0, 0]
+
+
+def test_the_writer_knows_the_statuses_that_it_has_written(tmp_path):
+    entries, _ = resolve(Spec.load(SMALL))
+    ended, failed, begun, waiting = (entry.identity for entry in entries)
+    with Writer(tmp_path) as writer, Store(tmp_path) as store:
+        writer.enlist(entries)
+        writer.began([ended, failed, begun])
+        writer.ended([Ending(ended, (), 1, 0.1, "here")])
+        writer.failed([failed], "no reason")
+        assert writer.statuses() == store.statuses()
+        assert writer.statuses() == {ended: "diverged", failed: "failed", begun: "running", waiting: "waiting"}
+    with Writer(tmp_path) as writer, Store(tmp_path) as store:
+        assert writer.statuses() == store.statuses()
+        assert writer.statuses()[begun] == "interrupted"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no os.fork")
 def test_a_process_that_was_killed_is_not_running(tmp_path):
     child = os.fork()
     if not child:
@@ -62,7 +93,7 @@ def test_a_process_is_looked_up_if_the_lock_may_not_be_tried(tmp_path, monkeypat
 
     lock.acquire(tmp_path).release()
     monkeypatch.setattr(FileLock, "acquire", refuses)
-    here = os.uname().nodename
+    here = socket.gethostname()
     assert lock.is_alive(tmp_path, here, os.getpid())
     assert not lock.is_alive(tmp_path, here, 2**22 + 1)  # more than there can be
     assert lock.is_alive(tmp_path, "elsewhere", 1)
@@ -78,7 +109,7 @@ def test_a_status_counts_runs_and_epochs_and_names_the_best_run_and_the_errors(s
 
 
 def test_a_second_writer_is_refused_with_the_process_that_holds_the_folder(tmp_path):
-    process = rf"process {os.getpid()} on {os.uname().nodename} since 20\d\d-"
+    process = rf"process {os.getpid()} on {socket.gethostname()} since 20\d\d-"
     with Writer(tmp_path), pytest.raises(ValueError, match=rf"sweep: {tmp_path} is in use by {process}"):
         Writer(tmp_path)
     Writer(tmp_path).close()
@@ -139,7 +170,9 @@ def test_the_database_of_another_program_is_not_changed(tmp_path):
     assert (tmp_path / STORE).read_bytes() == before
 
 
-@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="needs another user")
+@pytest.mark.skipif(
+    sys.platform == "win32" or os.getuid() != 0, reason="needs os.fork, and root to become another user"
+)
 def test_a_sweep_in_a_read_only_folder_can_be_read(small, tmp_path):
     tmp_path.chmod(0o755)
     (tmp_path / STORE).write_bytes((small.folder / STORE).read_bytes())

@@ -28,6 +28,13 @@ def started(words, log=os.devnull, before=None, *arguments):
     return process
 
 
+def write_at_once():
+    """Let epochs be in the store as soon as they have ended, for tests that wait for the first; pass as `before`."""
+    from gradwalk.sweep import writer
+
+    writer._EVERY = 0.0
+
+
 def ended(process, seconds=30):
     """Return the exit code of a process that is about to end; one that does not is killed."""
     process.join(seconds)

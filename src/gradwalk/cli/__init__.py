@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -18,6 +19,18 @@ if TYPE_CHECKING or find_spec("typer") is not None:  # main() reports what to in
 _EXTRAS = {"torch": "torch", "ray": "ray", "pyarrow": "parquet", "jax": "jax", "keras": "keras"}
 _TRACEBACK = "GRADWALK_TRACEBACK"
 _NEEDED = ("typer", "rich", "matplotlib", "jinja2")
+_COMMANDS = {  # the module and the function of each command, or the function that returns the commands of a group
+    "gain": "gain.gain",
+    "walk": "walk.walk",
+    "train": "train.train",
+    "reproduce": "reproduce.reproduce",
+    "explorer": "explorer.explorer",
+    "directions": "directions.directions",
+    "advise": "directions.advise",
+    "activations": "gain.list_activations",
+    "data": "data.data_commands",
+    "sweep": "sweep.sweep_commands",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -36,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _run(arguments: Sequence[str] | None) -> NoReturn:
     """Run a command and exit; every error that a user can cause is one line."""
     try:
-        status = app()(args=arguments, prog_name="gradwalk", standalone_mode=False)
+        words = sys.argv[1:] if arguments is None else arguments
+        status = app(words)(args=arguments, prog_name="gradwalk", standalone_mode=False)
     except (ValueError, TypeError) as error:
         fail(str(error))
     except ModuleNotFoundError as error:
@@ -74,34 +88,23 @@ def _message(error: Exception) -> tuple[str, int]:
     return f"an error that should not happen, {what}; set {_TRACEBACK}=1 to see where, and please report it", 1
 
 
-def app() -> typer.Typer:
-    """Return the Typer application with its commands."""
+def app(words: Sequence[str] = ()) -> typer.Typer:
+    """Return the Typer application with all commands, or with the only one that a command line needs.
+
+    words: of the command line. To import the modules of the other commands would take a quarter of a second.
+    """
     from gradwalk.cli.command import Command, Group
-    from gradwalk.cli.data import data_commands
-    from gradwalk.cli.directions import advise, directions
-    from gradwalk.cli.explorer import explorer
-    from gradwalk.cli.gain import gain, list_activations
-    from gradwalk.cli.reproduce import reproduce
-    from gradwalk.cli.sweep import sweep_commands
-    from gradwalk.cli.train import train
-    from gradwalk.cli.walk import walk
 
     build = typer.Typer(name="gradwalk", cls=Group, pretty_exceptions_enable=False, rich_markup_mode="markdown")
     build.callback(invoke_without_command=True)(root)
-    commands: dict[str, Callable[..., None]] = {
-        "gain": gain,
-        "walk": walk,
-        "train": train,
-        "reproduce": reproduce,
-        "explorer": explorer,
-        "directions": directions,
-        "advise": advise,
-        "activations": list_activations,
-    }
-    for name, command in commands.items():
-        build.command(name, cls=Command)(command)
-    build.add_typer(data_commands(), name="data")
-    build.add_typer(sweep_commands(), name="sweep")
+    first = words[0] if words else None
+    for name in [first] if first in _COMMANDS else _COMMANDS:
+        module, function = _COMMANDS[name].split(".")
+        command = getattr(import_module(f"gradwalk.cli.{module}"), function)
+        if function.endswith("_commands"):
+            build.add_typer(command(), name=name)
+        else:
+            build.command(name, cls=Command)(command)
     return build
 
 

@@ -18,7 +18,8 @@ from gradwalk.sweep.folder import CHECKPOINTS, network_path
 from gradwalk.sweep.stacks import Job, make_jobs
 from gradwalk.train import Epoch, Outcome, Run, Watcher, train
 
-_BATCHED = 0.05  # seconds for which endings are collected before they are reported
+_ENDINGS_EVERY = 0.05  # seconds for which endings are collected before they are reported
+_STEPS_EVERY = 0.1  # and steps
 
 
 @dataclass(frozen=True)
@@ -192,8 +193,8 @@ class JobWatcher(Watcher):
     def stepped(self, networks: int) -> None:
         """Count the steps, and forward them together with others."""
         self._steps += networks
-        self._report_steps(_BATCHED)
-        self._report_endings(_BATCHED)
+        self._report_steps(_STEPS_EVERY)
+        self._report_endings(_ENDINGS_EVERY)
 
     def epoch_ended(self, run: Run, epoch: Epoch) -> None:
         """Forward the event."""
@@ -203,7 +204,7 @@ class JobWatcher(Watcher):
         """Save the network if required, and collect the ending."""
         self._endings.append(finish(self._identity[outcome.run], outcome, self._job.data, self._options))
         self._since = min(self._since, time.monotonic())
-        self._report_endings(_BATCHED)
+        self._report_endings(_ENDINGS_EVERY)
 
     def _report_steps(self, after: float) -> None:
         now = time.monotonic()

@@ -14,7 +14,7 @@ from gradwalk.sweep.entry import Ending
 from gradwalk.sweep.stacks import Job
 from gradwalk.sweep.writer import Writer
 from gradwalk.train import DamageWarning, Epoch
-from gradwalk.train.checkpoint import checkpoint_path
+from gradwalk.train.checkpoint import remove_checkpoints
 
 _REPORT_EVERY = 0.2  # seconds
 _CHECK_EVERY = 1.0  # seconds between two looks at the folder
@@ -106,14 +106,14 @@ class Recorder:
             self._writer.ended(new)
             for ending in new:
                 self._leave(ending.identity, "done" if ending.diverged is None else "diverged")
+            remove_checkpoints(self._checkpoints, [ending.identity for ending in new])
         self._report_progress()
 
     def failed(self, identity: str, error: str) -> None:
         """Record a run that could not be trained."""
         with self._interrupts.held():
             self._writer.failed([identity], error)
-            self._counts["failed"] += 1
-            del self._left[identity]
+            self._leave(identity, "failed")
         self._report_progress()
 
     def unfinished(self, job: Job) -> Job:
@@ -139,7 +139,6 @@ class Recorder:
     def _leave(self, identity: str, status: str) -> None:
         self._counts[status] += 1
         del self._left[identity]
-        checkpoint_path(self._checkpoints, identity).unlink(missing_ok=True)
 
     def _report_progress(self) -> None:
         now = time.monotonic()

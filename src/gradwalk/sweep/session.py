@@ -25,7 +25,7 @@ from gradwalk.sweep.spec import Spec
 from gradwalk.sweep.status import best_result, count_statuses
 from gradwalk.sweep.store import Result
 from gradwalk.sweep.writer import Writer
-from gradwalk.train.checkpoint import checkpoint_path
+from gradwalk.train.checkpoint import begun, remove_checkpoints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -143,7 +143,7 @@ def _results(
         if waiting:
             with _resumable(), trainer:
                 interrupts.install()  # Ray has replaced the handlers by its own
-                jobs = trainer.jobs(waiting, data, _begun(waiting, checkpoints))
+                jobs = trainer.jobs(waiting, data, begun(checkpoints))
                 trainer.train(jobs, Recorder(writer, jobs, counts, checkpoints, interrupts, report))
         by_identity = {result.identity: result for result in writer.results([entry.identity for entry in entries])}
     _tidy(checkpoints)
@@ -154,14 +154,15 @@ def _waiting(entries: Sequence[Entry], writer: Writer, checkpoints: Path) -> tup
     """Return the runs that have not ended and the number of those that have; checkpoints of the latter are removed."""
     statuses = writer.statuses()
     counts = {"done": 0, "diverged": 0, "failed": 0}
-    waiting = []
+    waiting, ended = [], []
     for entry in entries:
         status = statuses[entry.identity]
         if status in ("done", "diverged"):
             counts[status] += 1
-            checkpoint_path(checkpoints, entry.identity).unlink(missing_ok=True)
+            ended.append(entry.identity)
         else:
             waiting.append(entry)
+    remove_checkpoints(checkpoints, ended)
     _tidy(checkpoints)
     return waiting, counts
 
@@ -172,11 +173,6 @@ def _tidy(checkpoints: Path) -> None:
         partial.unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # missing, or not empty
         checkpoints.rmdir()
-
-
-def _begun(entries: Sequence[Entry], checkpoints: Path) -> frozenset[str]:
-    saved = frozenset(checkpoints.iterdir()) if checkpoints.is_dir() else frozenset()
-    return frozenset(entry.identity for entry in entries if checkpoint_path(checkpoints, entry.identity) in saved)
 
 
 @contextlib.contextmanager

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
+from pydantic_core import from_json
+
 from gradwalk.sweep import lock
 from gradwalk.sweep.epoch_table import EpochTable
 from gradwalk.sweep.folder import STORE
@@ -301,20 +303,19 @@ class _Runs:
     """Reads settings that a run was stored with, whose digest is right: what may be unknown here is validated once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Any, ...], tuple[str, ...]] = {}
+        self._known: set[tuple[Any, ...]] = set()
 
     def read(self, settings: str) -> Run:
         """Return the run; raise a ValueError for settings that this version cannot read."""
-        values = json.loads(settings)
+        values = from_json(settings)  # in half the time of `json.loads`, and with one copy of each name
         if not isinstance(values, dict):
             raise ValueError("its settings are not a table")
         named = (*values, *map(values.get, _NAMES))
-        names = self._known.get(named)
-        if names is not None:
-            return _copied(dict(zip(names, values.values(), strict=True)))
+        if named in self._known:
+            return _copied(values)
         run = checked_run("its settings", **values)
         if values.keys() == Run.model_fields.keys():
-            self._known[named] = tuple(values)  # one copy of the names for all runs alike
+            self._known.add(named)
         return run
 
 

@@ -21,12 +21,12 @@ from gradwalk.sweep.epoch_table import EpochTable
 from gradwalk.sweep.folder import LOCK, Identities
 from gradwalk.sweep.repair import remove_damaged
 from gradwalk.sweep.rows import EpochRow, RunRow, SessionRow
-from gradwalk.sweep.schema import one_sentence, open_to_write, transaction
+from gradwalk.sweep.schema import Status, one_sentence, open_to_write, transaction
 from gradwalk.sweep.store import Session, Store
 from gradwalk.train import DamageWarning, Epoch
 from gradwalk.versions import machine, versions
 
-_EVERY = 1.0  # seconds between writes of epochs; endings are written at once
+_EVERY = 5.0  # seconds for which epochs are collected before they are written; endings are written at once
 
 
 class Writer(Store):
@@ -76,14 +76,18 @@ class Writer(Store):
         """Return the session of this process."""
         return self.sessions()[-1]
 
+    def statuses(self) -> dict[str, Status]:
+        """Return the status of each run, by its identity, without reading the file again."""
+        return dict(self._statuses)
+
     def enlist(self, entries: Iterable[Entry]) -> None:
         """Add runs that are not in the store yet, as waiting; the others stay as they are."""
         for entry in entries:
-            if entry.identity not in self._known:
+            if entry.identity not in self._statuses:
                 self._last += 1
                 sizes = (entry.parameters, entry.train_examples, entry.test_examples)
                 row = RunRow(self._last, entry.identity, entry.run.model_dump_json(), *sizes)
-                self._known.add(entry.identity)
+                self._statuses[entry.identity] = row.status
                 self._open_runs[entry.identity] = self._changed[entry.identity] = row
         self.flush()
 
@@ -95,7 +99,7 @@ class Writer(Store):
         self.flush()
 
     def epoch_ended(self, identity: str, epoch: Epoch) -> None:
-        """Record a finished epoch, within a second."""
+        """Record a finished epoch; it is written with the next ending, or a few seconds later with other epochs."""
         self._epochs_to_write.setdefault(identity, []).append(epoch)
         if time.monotonic() - self._written > _EVERY:
             self.flush()
@@ -151,7 +155,7 @@ class Writer(Store):
         for name, value in values.items():
             setattr(row, name, value)
         row.session = self._session.id
-        self._changed[row.identity] = row
+        self._changed[row.identity], self._statuses[row.identity] = row, row.status
 
     def _repair(self) -> None:
         message = remove_damaged(self._connection, self.path)
@@ -161,7 +165,7 @@ class Writer(Store):
     def _begin(self, engine: str, device: str, spec: str) -> None:
         """Read the runs, and record the session; runs that a killed process left as running were interrupted."""
         rows = [row for row, _ in self._rows(RunRow, "ORDER BY id") if row is not None]
-        self._known, self._last = {row.identity for row in rows}, max((row.id for row in rows), default=0)
+        self._last = max((row.id for row in rows), default=0)
         self._open_runs = {row.identity: row for row in rows if not row.ends}
         where = (engine, device, socket.gethostname(), os.getpid(), json.dumps(machine()))
         number = max((row.id for row in self._valid(SessionRow)), default=0) + 1
@@ -170,6 +174,7 @@ class Writer(Store):
             if row.status == "running":
                 row.status = "interrupted"
                 self._changed[row.identity] = row
+        self._statuses = {row.identity: row.status for row in rows}
         self.flush()
 
 

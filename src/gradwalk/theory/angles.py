@@ -16,6 +16,7 @@ from gradwalk.checks import Weights
 from gradwalk.theory.gaussian import nodes
 
 _REACH, _PANELS, _ORDER = 12.0, 24, 16
+_DISTINCT = 1 - 1e-4  # a fixed point nearer to 1 is lost in the rounding errors of the map
 
 
 def correlation_map(activation: str | Activation, correlation: float, q: float = 1.0) -> float:
@@ -83,7 +84,7 @@ def _ratio(where: str, f: Activation, above: float, below: float) -> float:
 def correlation_fixed_point(activation: str | Activation, q: float = 1.0) -> float:
     """Return the correlation to which those of all inputs tend: the smallest fixed point of `correlation_map` from 0.
 
-    It is 1 where inputs merge, for relu among others.
+    It is 1 where inputs merge, for relu among others. One within 1e-4 of 1 cannot be told from 1 and is returned as 1.
 
     Args:
         activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`.
@@ -105,9 +106,9 @@ def correlation_fixed_point(activation: str | Activation, q: float = 1.0) -> flo
 
     if excess(0.0) < 1e-9:
         return 0.0
-    if correlation_slope(f, q) <= 1 + 1e-9:
+    if correlation_slope(f, q) <= 1 + 1e-9 or excess(_DISTINCT) >= 0:
         return 1.0
-    return float(scipy.optimize.brentq(excess, 0.0, 1 - 1e-4, xtol=1e-10))
+    return float(scipy.optimize.brentq(excess, 0.0, _DISTINCT, xtol=1e-10))
 
 
 def sine_drift(width: int) -> float:

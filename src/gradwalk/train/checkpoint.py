@@ -6,7 +6,7 @@ is in the file. The file is written atomically, and carries a digest of its cont
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import count, pairwise, takewhile
 from pathlib import Path
@@ -21,6 +21,7 @@ from gradwalk.train.state import Epoch, State
 
 FORMAT = "3"
 DAMAGED = ".damaged"
+_ENDING = ".safetensors"
 _FACTS = ("epochs", "steps", "clipped", "seconds", "diverged")
 
 Tensors = Mapping[str, torch.Tensor]
@@ -32,7 +33,18 @@ class CheckpointError(ValueError):
 
 def checkpoint_path(folder: Path, identity: str) -> Path:
     """Return the path of a run's checkpoint."""
-    return folder / f"{identity}.safetensors"
+    return folder / f"{identity}{_ENDING}"
+
+
+def begun(folder: Path) -> frozenset[str]:
+    """Return the identities of the runs that have a checkpoint in a folder, which may be missing."""
+    return frozenset(path.name.removesuffix(_ENDING) for path in folder.glob(f"*{_ENDING}"))
+
+
+def remove_checkpoints(folder: Path, identities: Iterable[str]) -> None:
+    """Remove the checkpoints of these runs, of which most may have none."""
+    for identity in begun(folder).intersection(identities):
+        checkpoint_path(folder, identity).unlink(missing_ok=True)
 
 
 def save_state(path: Path, identity: str, state: State) -> None:
