@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 from gradwalk.figures import initialisers, table
-from gradwalk.figures.loss_by_depth import CHANCE, COMPARED, LEARNED, medians, title
+from gradwalk.figures.loss_by_depth import CHANCE, COMPARED, LEARNED, loss_words, medians, title
 from gradwalk.report import CLAIMS
 from gradwalk.report.committed import Committed, best_committed, write_committed
 
@@ -52,7 +52,7 @@ def cell(loss: float | None, least: float) -> str:
     """Return a loss in words."""
     if loss is None:
         return ""
-    words = "diverged" if math.isnan(loss) else f"{loss:.3f}"
+    words = loss_words(loss)
     return f"**{words}**" if loss == least <= LEARNED * CHANCE else words
 
 

@@ -139,7 +139,18 @@ def loss_of(weights: str, loss: float) -> str:
     >>> loss_of("lsuv", 0.25), loss_of("torch", math.inf)
     ('LSUV 0.250', 'torch default diverged')
     """
-    return f"{title(weights)} {loss:.3f}" if np.isfinite(loss) else f"{title(weights)} diverged"
+    return f"{title(weights)} {loss_words(loss)}"
+
+
+def loss_words(loss: float) -> str:
+    """Return a loss in words.
+
+    >>> loss_words(0.25), loss_words(9e5), loss_words(math.nan)
+    ('0.250', 'over 10', 'diverged')
+    """
+    if not np.isfinite(loss):
+        return "diverged"
+    return f"{loss:.3f}" if loss <= MOST else f"over {MOST:g}"
 
 
 def titles() -> dict[str, str]:
