@@ -101,7 +101,9 @@ def _sech_squared(a: Array) -> Array:
     squared = np.asarray(1.0 + tail)
     squared *= squared
     np.divide(tail, squared, out=tail)
-    return np.asarray(np.multiply(tail, 4.0, out=tail))
+    tail *= 4.0
+    result: Array = tail[()]  # a number for a number
+    return result
 
 
 def _linear() -> Activation:
