@@ -16,7 +16,7 @@ from setting import Answer, Spread, Table, main, number, seconds
 from gradwalk.simulation import simulate
 
 DEPTH = 200
-FEW = {30: 200, 100: 64, 300: 16, 1000: 1}  # width: walks of the dense sides per round
+FEW = {30: 200, 100: 32, 300: 16, 1000: 1}  # width: walks of the dense sides per round
 TARGETS = {
     "relu": {100: 500, 1000: 20_000},
     "tanh": {100: 80, 1000: 700},
@@ -98,7 +98,7 @@ def measure(quick: bool, parts: Sequence[str]) -> Answer:
     answer = Answer([table])
     for name in GAINS:
         widths = [width for width in FEW if _part(name, width) in parts]
-        rows = [_added(compare(name, width, 1 if quick else 5 if width < 1000 else 3), table) for width in widths]
+        rows = [_added(compare(name, width, 1 if quick else 5 if width < 1000 else 2), table) for width in widths]
         answer.numbers += rows
         if len(rows) == len(FEW):
             exponents = {side: growth(rows, side) for side in ("exact", "dense_numpy", "dense_torch")}

@@ -1,4 +1,4 @@
-"""Judge the tables of this folder: writes two tables of README.md, claims and initialisers, and the findings of the page.
+"""Judge the tables of this folder: writes two tables of README.md, claims and initialisers, and findings of the page.
 
 python results/summarise.py
 """

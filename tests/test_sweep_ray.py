@@ -1,8 +1,10 @@
 """On a Ray cluster a sweep gives the numbers that it gives on one machine, also if a node dies."""
 
 import os
+import re
 import signal
 import socket
+import time
 
 import pytest
 from helpers.small_sweep import numbers
@@ -16,10 +18,10 @@ import ray
 from ray.cluster_utils import Cluster
 
 from gradwalk import register
-from gradwalk.sweep import EngineOptions, Spec, Store, ray_cluster, ray_engine, ray_task, run_sweep
+from gradwalk.sweep import EngineOptions, Spec, Store, ray_cluster, ray_engine, ray_task, run_sweep, status, writer
 from gradwalk.sweep.entry import resolve
 from gradwalk.sweep.extensions import Extensions, sent
-from gradwalk.sweep.folder import CHECKPOINTS, network_path
+from gradwalk.sweep.folder import CHECKPOINTS, STORE, network_path
 from gradwalk.train import DamageWarning
 
 # Two stacks of a few seconds each: what happens to a task happens while it trains.
@@ -175,6 +177,30 @@ def test_a_signal_lets_the_tasks_save_and_the_sweep_resumes_locally(cluster, loc
     last = run_sweep(Spec.load(SPEC), tmp_path)
     assert numbers(last.results) == local
     assert {result.starts for result in last.results if result.identity in saved} == {2}
+
+
+def join_at_once():
+    """Join the cluster without a trial in another process, and write epochs as soon as they have ended."""
+    ray_cluster._try = lambda address: None
+    writer._EVERY = 0.0
+
+
+def test_sigterm_ends_the_command_with_how_to_resume_instead_of_a_trace_of_ray(cluster, local, tmp_path):
+    from helpers.processes import ended, started
+
+    spec, folder, log = tmp_path / "mine.toml", tmp_path / "out", tmp_path / "log"
+    spec.write_text(SPEC)
+    options = ["--out", folder, "--engine", "ray", "--address", cluster.address]
+    process = started(["sweep", spec, *options], log, join_at_once)
+    while process.is_alive() and not ((folder / STORE).exists() and status(folder).epochs_done):
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGTERM)
+    assert ended(process, 90) == 130
+    errors = log.read_text()
+    assert errors.splitlines()[-1].endswith(f"resume with: gradwalk sweep {spec} {' '.join(map(str, options))}")
+    assert not re.search("SIGTERM|Traceback|[.]cc:", errors)
+    assert list((folder / CHECKPOINTS).glob("*.safetensors"))
+    assert numbers(run_sweep(Spec.load(spec), folder).results) == local
 
 
 def test_a_node_dies_and_the_sweep_ends_with_the_numbers_of_one_machine(cluster, local, tmp_path):

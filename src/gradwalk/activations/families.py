@@ -96,8 +96,14 @@ def _is_positive(a: Array) -> Array:
 
 
 def _sech_squared(a: Array) -> Array:
-    tail = np.exp(-2.0 * np.abs(a))  # neither overflows nor underflows, where 1 - tanh(a)**2 is already 0
-    return 4.0 * tail / (1.0 + tail) ** 2
+    tail = np.asarray(-2.0 * np.abs(a))
+    np.exp(tail, out=tail)  # neither overflows nor underflows, where 1 - tanh(a)**2 is already 0
+    squared = np.asarray(1.0 + tail)
+    squared *= squared
+    np.divide(tail, squared, out=tail)
+    tail *= 4.0
+    result: Array = tail[()]  # a number for a number
+    return result
 
 
 def _linear() -> Activation:

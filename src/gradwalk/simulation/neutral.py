@@ -23,6 +23,7 @@ from gradwalk.simulation.tracks import Tracks
 
 _PROBES = np.geomspace(1e-13, 1e12, 600)  # beyond the scales at which `signal` evaluates f
 _NUMBERS = 16384  # per array
+_LOOKED_UP = 4096  # numbers of units up to which a digamma function is computed once
 _FEW_UNITS = 256  # up to which a binomial number is faster by counting bits
 
 
@@ -128,7 +129,9 @@ class NeutralNetworks:
     def _draw(self, part: Indices, walks: int) -> Layers:
         ratio, n = self.slopes.ratio, self.widths[part, None]
         first = np.stack([self._units(int(width), walks) for width in n[:, 0]])
-        units = np.stack([first, np.zeros_like(first) if self._half else n - first])
+        if self._half:
+            return self._one_side(first)
+        units = np.stack([first, n - first])
         x = self._chi2(units)
         alone = ratio == 0  # then t does not matter, and counts as part of r_2
         r = self._chi2(np.maximum(units - np.array([1, not alone])[:, None, None], 0))
@@ -137,7 +140,7 @@ class NeutralNetworks:
         if self.orthogonal:
             x *= self._on_the_sphere(part, x[0] + x[1])
         else:
-            self._account(first if self._half else n, x[0] + x[1], across)
+            self._account(_log_chi2_mean(n), x[0] + x[1], across)
         length = np.sqrt(x[0] + ratio**2 * x[1])
         e, e2 = np.sqrt(x[0]) / length, ratio * np.sqrt(x[1]) / length
         return Layers(
@@ -147,6 +150,13 @@ class NeutralNetworks:
             linear=t * e * e2 * (ratio**2 - 1),
             quadratic=e**2 + ratio**2 * e2**2,
         )
+
+    def _one_side(self, units: Array) -> Layers:
+        """Return layers of which only the units on the steeper side are drawn."""
+        squared, rest = self._chi2(units), self._chi2(units - 1)
+        self._account(_log_chi2_mean_of_units(units), squared, rest)
+        none, whole = (np.broadcast_to(value, units.shape) for value in (0.0, 1.0))
+        return Layers(np.sqrt(squared), rest, rest, none, whole)
 
     def _units(self, n: int, walks: int) -> Array:
         """Return how many units of a layer are on the steeper side, at least one if the other side is flat."""
@@ -159,10 +169,10 @@ class NeutralNetworks:
             units[inactive] = self._binomial(n, inactive.size)
         return units
 
-    def _account(self, freedom: Array | Indices, squared: Array, across: Array) -> None:
+    def _account(self, expected: Array, squared: Array, across: Array) -> None:
         """Add the layers to `luck`: ln |x|^2 and ln |xi|^2, less their expectations."""
         xi = across + self._rng.standard_normal(across.shape) ** 2
-        self.luck += (np.log([squared, xi]) - (scipy.special.digamma(freedom / 2) + math.log(2))).sum(axis=1).T
+        self.luck += (np.log([squared, xi]) - expected).sum(axis=1).T
 
     def _on_the_sphere(self, part: Indices, squared: Array) -> Array:
         """Return the factor that makes x the image of a vector under a Haar matrix: see `haar.image`."""
@@ -206,3 +216,18 @@ class NeutralNetworks:
         words = self._rng.bit_generator.random_raw((-(-n // 64), walks))
         words[0] >>= np.uint64(-n % 64)
         return np.asarray(np.bitwise_count(words).sum(axis=0, dtype=np.float64))
+
+
+def _log_chi2_mean(freedom: Array | Indices) -> Array:
+    """Return E[ln chi2] by degrees of freedom."""
+    return np.asarray(scipy.special.digamma(freedom / 2) + math.log(2))
+
+
+def _log_chi2_mean_of_units(units: Array) -> Array:
+    """Return the same for many whole numbers, looked up where all are small: most of them are alike."""
+    return _looked_up()[units.astype(np.intp)] if units.max() < _LOOKED_UP else _log_chi2_mean(units)
+
+
+@lru_cache(maxsize=1)
+def _looked_up() -> Array:
+    return _log_chi2_mean(np.arange(_LOOKED_UP))

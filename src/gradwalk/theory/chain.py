@@ -82,7 +82,7 @@ def operators(table: Table, log_gain: float) -> Operators:
 
 def _mean(values: Array) -> Array:
     """Return the means over the quadrature points, from one row per row of the grid and point."""
-    return np.asarray(np.einsum("k,ikj->ij", _WEIGHTS, values.reshape(-1, len(_WEIGHTS), values.shape[1])))
+    return np.asarray(_WEIGHTS @ values.reshape(-1, len(_WEIGHTS), values.shape[1]))
 
 
 def mean_walk(table: Table, log_gain: float, depth: int) -> float:
@@ -124,7 +124,7 @@ def walk(table: Table, log_gain: float, depth: int) -> Walk:
 
 def _growth(table: Table, by: Operators, law: Array, log_gain: float) -> Array:
     """Return the mean growth of the log-norm at a layer, given the law of the overlap above."""
-    return np.asarray(log_gain + 0.5 * (table.drift + np.einsum("ij,ij->i", table.growth, by.growth_law @ law)))
+    return np.asarray(log_gain + 0.5 * (table.drift + np.vecdot(table.growth, by.growth_law @ law)))
 
 
 def _lower(table: Table, by: Operators, law: Array) -> Array:
