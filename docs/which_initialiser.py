@@ -24,8 +24,9 @@ def comparison() -> str:
         by_depth = {contest.depth: contest for contest in contests[name]}
         for depth, same in points[points["panel"] == name].groupby("depth"):
             losses = dict(zip(same["weights"], same["loss"], strict=True))
-            cells = [name, f"{depth:.0f}", *_contest(by_depth.get(depth), losses)]
-            lines.append(f"| {' | '.join(cells)} | {loss_by_depth.loss_words(losses[LEAK]) if LEAK in losses else ''} |")
+            leak = loss_by_depth.loss_words(losses[LEAK]) if LEAK in losses else ""
+            cells = [name, f"{depth:.0f}", *_contest(by_depth.get(depth), losses), leak]
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
