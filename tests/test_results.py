@@ -143,6 +143,15 @@ def test_the_screen_of_the_papers_network_ended_as_is_said():
     assert f"to {shown['train_mistakes'].min():,.0f} in 300 steps" in section("The paper's own network")
 
 
+def test_the_papers_network_on_all_of_mnist_is_where_it_is_said_to_be():
+    (row,) = last_epochs(RESULTS / "paper-network" / "paper.csv")
+    said = section("The paper's own network")
+    errors = [f"{float(row[name]):.1%}".replace("%", " %") for name in ERRORS]
+    assert f"after {row['epoch']} epochs, {600 * int(row['epoch']):,} steps, {int(row['train_mistakes']):,} of" in said
+    assert f"({errors[0]}) and {errors[1]} held out" in said
+    assert f"{int(row['clipped']):,} of the steps were clipped" in said
+
+
 @pytest.mark.parametrize(("weights", "title"), [("orthogonal", "A thousand layers"), ("gaussian", "From Gaussian")])
 def test_a_thousand_layers_learned_what_is_said(weights, title):
     found = table.read(RESULTS / "thousand" / weights / "fig4c.csv")
