@@ -197,7 +197,7 @@ def test_a_run_that_this_version_cannot_read_is_shown_as_such_and_hides_no_other
     run_sweep(spec, folder)
     activations.FAMILIES.remove("briefly known")
     with Writer(folder) as writer:
-        writer.enlist([Entry("newer", Newer(), 1, 1, 1)])
+        writer.enlist([Entry("newer", Stored('{"mood": "good"}'), 1, 1, 1)])
     reasons = [run.reason for run in status(folder).unreadable]
     assert reasons == [
         "its settings: activation: there is no activation 'briefly known'; " + reasons[0].partition("; ")[2],
@@ -209,11 +209,24 @@ def test_a_run_that_this_version_cannot_read_is_shown_as_such_and_hides_no_other
     assert run_sweep(Spec.load(WITH_DIVERGED), folder).kept == 5
 
 
-class Newer:
-    """A run with a setting of a later version."""
+def test_a_run_whose_settings_are_no_json_is_shown_as_such_and_hides_no_other(folder, capsys):
+    with Writer(folder) as writer:
+        writer.enlist([Entry("torn", Stored('{"depth": 3, "ga'), 1, 1, 1)])
+    (torn,) = status(folder).unreadable
+    assert torn.reason == "its settings are no JSON: EOF while parsing a string at line 1 column 16"
+    code, printed, errors = command(capsys, "sweep", "export", folder, "--to", folder / "runs.csv")
+    assert (code, printed) == (0, f"written: {folder / 'runs.csv'}, 5 rows\n")
+    assert "1 run in" in errors
+
+
+class Stored:
+    """A run as it is stored."""
+
+    def __init__(self, settings):
+        self.settings = settings
 
     def model_dump_json(self):
-        return '{"mood": "good"}'
+        return self.settings
 
 
 def test_the_log_of_a_store_that_was_moved_away_is_not_replayed_into_a_new_one(folder):
