@@ -233,7 +233,7 @@ def test_ten_thousand_layers_by_gain_ended_as_is_said():
         assert f"| {row['gain'] or 'unbiased'} | {' | '.join(errors)} |" in said
 
 
-@pytest.mark.parametrize("name", ["ten-thousand"])
+@pytest.mark.parametrize("name", ["ten-thousand", "hundred-thousand"])
 def test_the_deepest_networks_learned_what_is_said(name):
     said, last = section("Depth as far as it goes"), 0
     for row in pd.read_csv(RESULTS / "deep" / f"{name}.csv").itertuples():
