@@ -31,7 +31,8 @@ from gradwalk.sweep import Spec, Store, run_sweep, status
 from gradwalk.sweep.folder import STORE
 from gradwalk.train import Outcome, Run, train
 
-RUN = Run(data="digits", examples=200, depth=4, params=2e3, epochs=3, gain=1.1, optimizer="adam")
+# Enough epochs that an interrupt in the first is noticed before the last.
+RUN = Run(data="digits", examples=200, depth=4, params=2e3, epochs=100, measure_every=25, gain=1.1, optimizer="adam")
 DATASETS = Datasets()
 Outcomes = Counter[str]
 

@@ -40,7 +40,7 @@ def stacks(tensors: Sequence[Tensor]) -> Iterator[tuple[list[int], Tensor]]:
 def parts(places: Sequence[int], numbers: int) -> Iterator[list[int]]:
     """Yield the places of tensors with that many numbers each in parts that are computed together.
 
-    >>> [len(part) for part in parts(range(5), numbers=100_000)]
+    >>> [len(part) for part in parts(range(5), numbers=50_000)]
     [2, 2, 1]
     """
     size = max(_NUMBERS // max(numbers, 1), 1)
