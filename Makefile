@@ -29,7 +29,7 @@ STAMPS := $(VENV)/.run-installed $(VENV)/.test-installed $(VENV)/.bench-installe
 .NOTPARALLEL:
 
 help:
-	@echo "make run      reproduce the paper in report/index.html (about 10 minutes on 2 cores; resumes after interruptions)"
+	@echo "make run      reproduce the paper in report/index.html (about 6 minutes on 2 cores; resumes after interruptions)"
 	@echo "make test     run make check and all tests and doctests"
 	@echo "make check    check lint, formatting and types"
 	@echo "make format   format the code and apply the linter's fixes"
