@@ -13,6 +13,7 @@ from hypothesis import settings
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads slow down many small products
+os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # or what one test starts, processes of another may not join
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's threads must not spin while other workers need the core
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # compiling takes longer than running
 

@@ -179,12 +179,8 @@ def test_a_signal_lets_the_tasks_save_and_the_sweep_resumes_locally(cluster, loc
     assert {result.starts for result in last.results if result.identity in saved} == {2}
 
 
-def join_at_once(environment):
-    """Join the cluster without a trial in another process, and write epochs as soon as they have ended.
-
-    environment: that of the process that started the cluster, where Ray keeps the token for it.
-    """
-    os.environ.update(environment)
+def join_at_once():
+    """Join the cluster without a trial in another process, and write epochs as soon as they have ended."""
     ray_cluster._try = lambda address: None
     writer._EVERY = 0.0
 
@@ -195,7 +191,7 @@ def test_sigterm_ends_the_command_with_how_to_resume_instead_of_a_trace_of_ray(c
     spec, folder, log = tmp_path / "mine.toml", tmp_path / "out", tmp_path / "log"
     spec.write_text(SPEC)
     options = ["--out", folder, "--engine", "ray", "--address", cluster.address]
-    process = started(["sweep", spec, *options], log, join_at_once, dict(os.environ))
+    process = started(["sweep", spec, *options], log, join_at_once)
     while process.is_alive() and not ((folder / STORE).exists() and status(folder).epochs_done):
         time.sleep(0.02)
     assert process.is_alive(), log.read_text()
