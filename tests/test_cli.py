@@ -9,27 +9,20 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.command_line import run
 from helpers.small_figures import use_small_figures
 from typer.testing import CliRunner
 
 import gradwalk
 from gradwalk import cli
-from gradwalk.cli import reproduce as cli_reproduce
 from gradwalk.cli.gain import gain
 from gradwalk.cli.reproduce import reproduce
 from gradwalk.cli.show import print_table
 from gradwalk.cli.walk import walk
-from gradwalk.figures import table
 from gradwalk.figures.walks_picture import draw_walks
 from gradwalk.theory import predicted_walk
 
 COMMANDS = (cli.root, gain, walk, reproduce)
-
-
-def run(*arguments: str) -> str:
-    result = CliRunner().invoke(cli.app(), list(arguments), catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.stdout
 
 
 def failure(capsys, *arguments: str) -> str:
@@ -146,27 +139,6 @@ def test_the_picture_of_walks_has_the_band_that_theory_predicts_where_it_can(act
     assert lines[f"{source}, ± 2 s.d."] == pytest.approx(lower)
     assert lines["mean of all walks"] == pytest.approx(mean)
     assert panel.get_title() == f"{activation}, D = 2, g = 1.1 to 1.3"
-
-
-@pytest.mark.usefixtures("quick")
-def test_reproduce_writes_all_figures_and_their_tables(tmp_path: Path) -> None:
-    printed = run("reproduce", "fig1", "fig2", "--out", str(tmp_path / "new" / "figures"), "--seed", "3")
-    written = {path.name for path in (tmp_path / "new" / "figures").iterdir()}
-    pictures = {f"{name}.{ending}" for name in ("fig1", "fig2") for ending in ("csv", "png", "pdf")}
-    assert written == pictures | {"index.html"}
-    assert table.read(tmp_path / "new" / "figures" / "fig1.csv").facts["seed"] == 3
-    assert "mean log-norm after 8 layers" in printed
-    assert "tanh: g with |mean| < 1" in printed
-
-
-def test_redraw_uses_the_table_and_computes_nothing(tmp_path: Path, quick: list[tuple[str, int]]) -> None:
-    run("reproduce", "fig1", "--out", str(tmp_path))
-    before = (tmp_path / "fig1.png").read_bytes()
-    (tmp_path / "fig1.png").unlink()
-    run("reproduce", "fig1", "--out", str(tmp_path), "--redraw")
-    assert quick == [("fig1", 0)]
-    assert (tmp_path / "fig1.png").read_bytes() == before
-    assert not (tmp_path / "fig2.png").exists()
 
 
 def test_activations_lists_all_with_kind_and_slope() -> None:
@@ -338,14 +310,6 @@ def test_the_explorer_is_written(tmp_path: Path) -> None:
     assert 'id="explorer"' in path.read_text("utf-8")
 
 
-@pytest.mark.usefixtures("quick")
-def test_reproduce_prints_json(tmp_path: Path) -> None:
-    record = json.loads(run("reproduce", "fig1", "--out", str(tmp_path), "--json"))
-    assert record["page"] == str(tmp_path / "index.html")
-    assert str(tmp_path / "fig1.csv") in record["figures"]["fig1"]["files"]
-    assert record["findings"]["C6"]["verdict"] == "not run"
-
-
 def test_ctrl_c_exits_130_with_one_line(capsys, monkeypatch) -> None:
     def interrupted(*_: object, **__: object) -> float:
         raise KeyboardInterrupt
@@ -355,20 +319,6 @@ def test_ctrl_c_exits_130_with_one_line(capsys, monkeypatch) -> None:
         cli.main(["gain", "relu", "--width", "9"])
     assert ended.value.code == 130
     assert capsys.readouterr().err == "gradwalk: interrupted\n"
-
-
-def test_an_interrupted_reproduction_says_that_the_same_command_resumes(capsys, monkeypatch, tmp_path) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(cli_reproduce, "run", interrupted)
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["reproduce", "fig3", "--out", str(tmp_path)])
-    assert ended.value.code == 130
-    error = capsys.readouterr().err
-    assert (
-        error == f"gradwalk: interrupted; what has been trained is saved in {tmp_path}, and the same command resumes\n"
-    )
 
 
 def test_the_installed_command_prints_its_version() -> None:

@@ -10,18 +10,16 @@ log-norms are accumulated in double; the rounding error of a step, about 1e-7, i
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-import scipy
 
 from gradwalk.activations import Activation, Array, Indices
 from gradwalk.blocks import Dense
 from gradwalk.checks import Weights
 from gradwalk.simulation import haar
 from gradwalk.simulation.arena import Arena
-from gradwalk.simulation.normals import Normals, column, dot, gaussian_image
+from gradwalk.simulation.normals import Normals, column, dot, gaussian_image, log_chi2_mean
 from gradwalk.simulation.signal import Response, Signal, active, dropped, next_log_scale
 
 # With a single active unit, delta is its component along h alone, which single precision cancels to 0 in about one
@@ -125,7 +123,7 @@ class ExactSampler(ForwardSampler):
             log_factor = haar.transposed(self._backward, delta, gradient.overlap, along, gradient.width)
         else:
             norms = np.stack([np.vecdot(layer.x, layer.x), np.vecdot(delta, delta)], axis=1)
-            self.luck += np.log(norms) - _log_chi2_mean(h.shape[1])
+            self.luck += np.log(norms) - log_chi2_mean(h.shape[1])
             squared = dot(h, h)
             delta += h * column(gradient.overlap / np.sqrt(squared) - dot(h, delta) / squared)
             log_factor = -0.5 * math.log(h.shape[1])
@@ -133,8 +131,3 @@ class ExactSampler(ForwardSampler):
         squared = np.maximum(dot(delta, delta), _LEAST)
         overlap = dot(layer.x, delta) / np.sqrt(squared)
         return Gradient(overlap, h.shape[1]), log_factor + log_slope + 0.5 * np.log(squared)
-
-
-@lru_cache(maxsize=1024)
-def _log_chi2_mean(n: int) -> float:
-    return float(scipy.special.digamma(n / 2)) + math.log(2)

@@ -15,10 +15,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import scipy
 
 from gradwalk.activations import Activation, Array, Indices
 from gradwalk.checks import Weights
+from gradwalk.simulation.normals import log_chi2_mean
 from gradwalk.simulation.tracks import Tracks
 
 _PROBES = np.geomspace(1e-13, 1e12, 600)  # beyond the scales at which `signal` evaluates f
@@ -140,7 +140,7 @@ class NeutralNetworks:
         if self.orthogonal:
             x *= self._on_the_sphere(part, x[0] + x[1])
         else:
-            self._account(_log_chi2_mean(n), x[0] + x[1], across)
+            self._account(log_chi2_mean(n), x[0] + x[1], across)
         length = np.sqrt(x[0] + ratio**2 * x[1])
         e, e2 = np.sqrt(x[0]) / length, ratio * np.sqrt(x[1]) / length
         return Layers(
@@ -218,16 +218,11 @@ class NeutralNetworks:
         return np.asarray(np.bitwise_count(words).sum(axis=0, dtype=np.float64))
 
 
-def _log_chi2_mean(freedom: Array | Indices) -> Array:
-    """Return E[ln chi2] by degrees of freedom."""
-    return np.asarray(scipy.special.digamma(freedom / 2) + math.log(2))
-
-
 def _log_chi2_mean_of_units(units: Array) -> Array:
-    """Return the same for many whole numbers, looked up where all are small: most of them are alike."""
-    return _looked_up()[units.astype(np.intp)] if units.max() < _LOOKED_UP else _log_chi2_mean(units)
+    """Return `log_chi2_mean` of many whole numbers, looked up where all are small: most of them are alike."""
+    return _looked_up()[units.astype(np.intp)] if units.max() < _LOOKED_UP else log_chi2_mean(units)
 
 
 @lru_cache(maxsize=1)
 def _looked_up() -> Array:
-    return _log_chi2_mean(np.arange(_LOOKED_UP))
+    return log_chi2_mean(np.arange(_LOOKED_UP))

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 
-from gradwalk.activations import Array
+from gradwalk.activations import Array, Indices
 
 _MERGED = 1e-3  # the sine of an angle below which two vectors count as parallel
 
@@ -71,6 +72,11 @@ def gaussian_image(normals: Normals, walks: int, width: int, width_in: int) -> A
 def dot(left: Array, right: Array) -> Array:
     """Return the scalar products of the rows, in double precision."""
     return np.asarray(np.vecdot(left, right), dtype=np.float64)
+
+
+def log_chi2_mean(freedom: Array | Indices | float) -> Array:
+    """Return the mean of ln chi^2 by degrees of freedom."""
+    return np.asarray(scipy.special.digamma(np.asarray(freedom) / 2) + math.log(2))
 
 
 def column(values: Array) -> Array:
