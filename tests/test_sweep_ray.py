@@ -18,7 +18,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 from gradwalk import register
-from gradwalk.sweep import EngineOptions, Spec, Store, ray_cluster, ray_engine, ray_task, run_sweep, status, writer
+from gradwalk.sweep import EngineOptions, Spec, Store, ray_cluster, ray_engine, ray_task, run_sweep, status
 from gradwalk.sweep.entry import resolve
 from gradwalk.sweep.extensions import Extensions, sent
 from gradwalk.sweep.folder import CHECKPOINTS, STORE, network_path
@@ -181,8 +181,10 @@ def test_a_signal_lets_the_tasks_save_and_the_sweep_resumes_locally(cluster, loc
 
 def join_at_once():
     """Join the cluster without a trial in another process, and write epochs as soon as they have ended."""
+    from helpers.processes import write_at_once
+
     ray_cluster._try = lambda address: None
-    writer._EVERY = 0.0
+    write_at_once()
 
 
 def test_sigterm_ends_the_command_with_how_to_resume_instead_of_a_trace_of_ray(cluster, local, tmp_path):
