@@ -203,6 +203,54 @@ def test_a_broken_layer_of_transformers_is_seen():
     assert gwt.probe(multiplied(model, "4", 1e4), X, squares).status in CALLED
 
 
+class Own(nn.Module):
+    """A layer of a class that gradwalk does not know."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.kernel = nn.Parameter(torch.randn(inputs, outputs, generator=generator(inputs)) / math.sqrt(inputs))
+        self.offset = nn.Parameter(torch.ones(outputs))
+
+    def forward(self, x):
+        return x @ self.kernel + self.offset
+
+
+@pytest.mark.parametrize("factor", [1e4, 1e-4])
+@pytest.mark.parametrize("name", ["0", "2", "4"])
+def test_one_weight_of_another_scale_in_a_class_of_its_own_is_called_out(factor, name):
+    model = nn.Sequential(Own(24, 24), nn.Tanh(), Own(24, 16), nn.Tanh(), Own(16, 4))
+    assert gwt.probe(model, X, squares).status == "not measured"
+    with torch.no_grad():
+        model.get_submodule(name).kernel.mul_(factor)
+    walk = gwt.probe(model, X, squares)
+    assert walk.status == ("exploding" if factor > 1 else "vanishing")
+    assert f" at {name}.kernel: " in walk.verdict
+
+
+class Gating(nn.Module):
+    """x + (1 + gate(x)) up(x): the gate is open at the start."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.gate = nn.Linear(24, 24), nn.Linear(24, 24)
+
+    def forward(self, x):
+        return x + (1 + self.gate(x)) * self.up(x)
+
+
+def test_gates_that_all_start_near_zero_are_no_fault_and_a_single_one_is():
+    torch.manual_seed(0)
+    model = nn.Sequential(*[each for _ in range(4) for each in (nn.LayerNorm(24), Gating())], nn.Linear(24, 4))
+    for n in (1, 3, 5, 7):
+        multiplied(model, f"{n}.gate", 1e-5)
+    assert gwt.probe(model, X, squares).status == "healthy"
+    for n in (1, 3, 5):
+        multiplied(model, f"{n}.gate", 1e5)
+    walk = gwt.probe(model, X, squares)
+    assert walk.status == "vanishing"
+    assert " at 7.gate: " in walk.verdict
+
+
 # Odd inputs and shapes.
 
 

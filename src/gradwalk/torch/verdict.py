@@ -1,6 +1,7 @@
 """The verdict on a measured walk: whether the gradient vanishes or explodes, where, and whether enough was seen."""
 
 import math
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
@@ -34,12 +35,21 @@ class Finding(NamedTuple):
 
 
 class _Scale(NamedTuple):
-    """The gain of a weight and that of its peers; sure: whether these are alike enough for a finer comparison."""
+    """The gain of a weight, that of its peers, and ln(|dE/dW| / |W|).
+
+    sure: whether the peers are alike enough for a finer comparison.
+    """
 
     name: str
     gain: float
     peers: float
     sure: bool
+    relative: float
+
+    @property
+    def role(self) -> str:
+        """The name without numbers, which the weights of the same place in other blocks share."""
+        return re.sub(r"\d+", "#", self.name)
 
 
 @dataclass(frozen=True)
@@ -91,16 +101,21 @@ class Judge:
 
     def _faulty(self) -> Finding | None:
         """Return what is wrong with a single layer, compared with those like it, if anything is."""
-        walk = self.walk
-        layers = [_Scale(name, gain, self.typical, True) for name, gain in zip(walk.layers, walk.gains, strict=True)]
-        others = [_Scale(each.name, each.gain, *self._peers(each)) for each in walk.parameters]
-        off = [each for each in (*layers, *others) if self._is_off(each)]
+        off = [each for each in self.scales if self._is_off(each)]
         if not off:
             return None
         worst = max(off, key=lambda each: abs(math.log(each.gain / each.peers)))
         status: Status = "exploding" if worst.gain > worst.peers else "vanishing"
         share = f"it multiplies the norm of the gradient by {times(math.log(worst.gain))} on average"
         return Finding(status, f"at {worst.name}: {share}, others by about {worst.peers:.2g}")
+
+    @cached_property
+    def scales(self) -> list[_Scale]:
+        """The scales of all weights, those of layers first."""
+        walk = self.walk
+        layers = zip(walk.layers, walk.gains.tolist(), walk.relative.tolist(), strict=True)
+        own = [_Scale(name, gain, self.typical, True, relative) for name, gain, relative in layers]
+        return own + [_Scale(each.name, each.gain, *self._peers(each), each.relative) for each in walk.parameters]
 
     def _peers(self, each: "Parameter") -> tuple[float, bool]:
         """Return the gain of the weights that one is to be compared with, and whether they are enough to tell."""
@@ -124,21 +139,28 @@ class Judge:
             return False
         if each.gain > 10 * max(_LARGE * self.typical, _LEAST_LARGE):
             return True
-        if not each.sure:
-            return False
-        small = _SUSPECT if self._is_steep(each.name) else _SMALL
-        return each.gain > max(_LARGE * each.peers, _LEAST_LARGE) or each.gain < small * each.peers
+        if each.sure and each.gain > max(_LARGE * each.peers, _LEAST_LARGE):
+            return True
+        return self._is_small(each) and not self._is_small_by_design(each)
 
-    def _is_steep(self, name: str) -> bool:
-        walk = self.walk
-        own = walk.relative[walk.layers.index(name)] if name in walk.layers else math.nan
-        return bool(own - self._typical_relative > _STEEP)
+    def _is_small(self, each: _Scale) -> bool:
+        """Return whether a weight is far too small for its peers; without like ones, its own gradient must agree.
 
-    @cached_property
-    def _typical_relative(self) -> float:
-        """The median of ln(|dE/dW| / |W|), NaN if too few are known."""
-        known = self.walk.relative[np.isfinite(self.walk.relative)]
-        return float(np.median(known)) if len(known) >= _FEW else math.nan
+        The gradient of a weight does not depend on its scale, or grows as that falls, so that relative to the weight it
+        is too large at least by the factor that the weight is too small.
+        """
+        if each.sure:
+            return each.gain < (_SUSPECT if self._is_steep(each) else _SMALL) * each.peers
+        return each.gain < _SMALL * each.peers and self._is_steep(each)
+
+    def _is_steep(self, each: _Scale) -> bool:
+        others = [other.relative for other in self.scales if other is not each and math.isfinite(other.relative)]
+        return bool(others) and each.relative - median(others) > _STEEP
+
+    def _is_small_by_design(self, each: _Scale) -> bool:
+        """Return whether the weights of the same role in other blocks are as small, as those of gates may be."""
+        alike = [other.gain for other in self.scales if other.role == each.role and other is not each]
+        return bool(alike) and median(alike) < _SUSPECT * each.peers
 
     def _unmeasured(self) -> Finding | None:
         walk = self.walk
