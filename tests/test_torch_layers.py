@@ -48,6 +48,9 @@ def reads(model, **options):
         (nn.Mish(), "mish"),
         (nn.Softsign(), "softsign"),
         (nn.Hardtanh(), "hard_tanh"),
+        (nn.ReLU6(), "relu6"),
+        (nn.Hardswish(), "hard_swish"),
+        (nn.CELU(0.5), "celu(0.5)"),
         (nn.PReLU(), "leaky_relu(0.25)"),
         (nn.Identity(), "linear"),
         (nn.Sequential(nn.Dropout(), nn.ReLU(), nn.Flatten()), "relu"),
@@ -80,6 +83,9 @@ def test_an_activation_module_is_known_and_computes_what_its_counterpart_compute
         (lambda x: F.leaky_relu(x, negative_slope=0.3), "leaky_relu(0.3)"),
         (lambda x: F.elu(F.dropout(x, 0.5)), "elu"),
         (lambda x: F.hardtanh(x), "hard_tanh"),
+        (F.relu6, "relu6"),
+        (F.hardswish, "hard_swish"),
+        (lambda x: F.celu(x, alpha=0.5), "celu(0.5)"),
         (lambda x: F.silu(x).reshape(x.shape[0], -1), "silu"),
         (lambda x: F.relu(x, inplace=True).view(-1, 6).unsqueeze(0).squeeze(0), "relu"),
     ],
@@ -88,6 +94,13 @@ def test_an_activation_module_is_known_and_computes_what_its_counterpart_compute
 def test_an_activation_function_is_known_traced_and_run(function, name, example):
     model = wired(lambda m, x: m.b(function(m.a(x))))
     assert reads(model, example=example) == {"a": "linear", "b": name}
+
+
+@pytest.mark.parametrize("example", [None, torch.ones(2, 6)], ids=["traced", "run"])
+@pytest.mark.parametrize("wiring", [lambda m, x: m.c(m.gate(m.a(x))), lambda m, x: m.c(F.glu(m.a(x)))])
+def test_a_gated_linear_unit_is_a_product(wiring, example):
+    model = Wired(wiring, a=nn.Linear(6, 12), gate=nn.GLU(), c=square())
+    assert gwt.plan(model, example).row("c").reason == "it reads a product of two signals"
 
 
 @pytest.mark.parametrize("example", [None, torch.ones(2, 6)], ids=["traced", "run"])
@@ -194,7 +207,7 @@ def test_a_layer_whose_input_is_not_known_is_left_alone_and_takes_the_activation
     assert row.reason.startswith("it reads ")
     with pytest.raises(ValueError, match=r"^init_: what 'c' reads is not known \(it reads .*pass activation="):
         gwt.init_(wired(wiring), example=example, only="c")
-    for given in ("relu", {"c": "relu"}, {"[cd]": "relu", "a": "tanh"}):
+    for given in ("relu", {"c": "relu"}, {"a": "tanh", "[cd]": "relu"}):
         layers = gwt.find_layers(wired(wiring), given, example)
         assert [layer.activation.name for layer in layers.weight_layers] == ["linear", "linear", "relu"]
         assert Note.GIVEN in layers.weight_layers[-1].notes

@@ -119,9 +119,10 @@ def test_the_fan_in_of_a_transposed_convolution_is_the_same_for_init_and_probe()
     assert walk.widths == (18, 16)
 
 
+@pytest.mark.parametrize("between", [[], [nn.LayerNorm(64)]], ids=["read off", "followed"])
 @pytest.mark.parametrize("example", [None, torch.ones(4, 16, 8)], ids=["traced", "run"])
-def test_layers_over_different_dimensions_follow_each_other(example):
-    model = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Conv1d(16, 32, 1))
+def test_layers_over_different_dimensions_follow_each_other(example, between):
+    model = nn.Sequential(nn.Linear(8, 64), *between, nn.ReLU(), nn.Conv1d(16, 32, 1))
     layers = gwt.find_layers(model, example=example).weight_layers
     assert [layer.activation.name for layer in layers] == ["linear", "relu"]
 
