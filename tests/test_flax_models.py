@@ -153,6 +153,39 @@ def test_frozen_zero_shared_and_repeated_layers_of_flax_are_left_alone():
     assert "No layer is drawn" in str(plan(model, X))
 
 
+def test_unknown_modules_residual_sums_and_small_layers_of_flax_are_left_alone():
+    class Own(nnx.Module):
+        def __init__(self):
+            self.matrix = nnx.Param(jnp.eye(WIDTH))
+
+        def __call__(self, x):
+            return x @ self.matrix[...]
+
+    class Standardised(nnx.Linear):
+        def __call__(self, x):
+            return x @ (self.kernel[...] / jnp.std(self.kernel[...]))
+
+    class Residual(nnx.Module):
+        def __init__(self):
+            self.up, self.down = linear(), linear()
+
+        def __call__(self, x):
+            return x + self.down(nnx.relu(self.up(x)))
+
+    for between, kind in ((Own(), "Own"), (Standardised(WIDTH, WIDTH, rngs=nnx.Rngs(0)), "Standardised")):
+        rows = plan(nnx.Sequential(linear(), nnx.relu, between, nnx.relu, linear()), X)
+        assert rows.drawn == ()
+        assert [(left.kind, left.why) for left in rows.left_alone] == [(kind, "gradwalk does not know this module")]
+    residual = init(nnx.Sequential(linear(), Residual(), Residual(), linear()), X)
+    assert residual.drawn == ()
+    assert residual.row("layers.1.down").reason == "its output goes into a sum"
+    model = nnx.Sequential(*(each for _ in range(4) for each in (linear(), nnx.relu)))
+    model.layers[2].kernel[...] = 0.01 * model.layers[2].kernel[...]
+    before = np.array(model.layers[2].kernel[...])
+    assert init(model, X).row("layers.2").reason.startswith("scaled on purpose: its gain is")
+    np.testing.assert_array_equal(model.layers[2].kernel[...], before)
+
+
 def test_convolutions_of_flax_have_their_fan_in_and_attention_is_left_alone():
     def wire(model, x):
         x = model.grouped(x).reshape(1, -1, 8)
@@ -212,6 +245,15 @@ def test_a_seed_repeats_the_weights_and_layers_differ():
         (lambda: plan(linen.Dense(3), X), "plan: a linen module has its weights outside; pass variables="),
         (lambda: plan(3, X), "plan: model must be a module of flax.nnx or flax.linen, got int"),
         (lambda: init(linen.Dense(3), X), "init: model must be an nnx module, got Dense"),
+        (
+            lambda: init_variables(chain(depth=1), {}, X),
+            "init_variables: module must be a linen module, got",
+        ),
+        (lambda: init_variables(linen.Dense(3), None, X), "init_variables: a linen module has its weights outside"),
+        (lambda: init(chain(depth=1), X, seed="x"), "init: seed must be a whole number, got seed='x'"),
+        (lambda: init(chain(depth=1), X, "rellu"), "init: there is no activation 'rellu'; did you mean 'relu'?"),
+        (lambda: plan(chain(depth=1), X, activation=3), "plan: "),
+        (lambda: init(chain(depth=1), X, weights="x"), "init: weights must be"),
         (lambda: init(chain(depth=1), X, only="x"), "init: only='x' matches no weight layer; there are layers.0"),
         (lambda: plan(nnx.LayerNorm(4, rngs=nnx.Rngs(0)), jnp.ones((1, 4))), "has no weight layer that gradwalk knows"),
     ],

@@ -158,6 +158,62 @@ def test_frozen_zero_small_and_shared_layers_are_left_alone_unless_named():
     assert {row.name for row in named.drawn} == {"zero", "small", "shared"}
 
 
+class Own(layers.Layer):
+    """A layer that gradwalk does not know, with a kernel of its own."""
+
+    def build(self, shape):
+        self.kernel = self.add_weight(shape=(shape[-1], WIDTH), initializer=Noise())
+
+    def call(self, x):
+        return keras.ops.matmul(x, self.kernel)
+
+
+class Standardised(layers.Dense):
+    """A Dense layer that computes other weights."""
+
+    def call(self, x):
+        return keras.ops.matmul(x, self.kernel / keras.ops.std(self.kernel))
+
+
+def between(*parts):
+    return keras.Sequential([keras.Input((WIDTH,)), Dense(WIDTH, "relu", name="a"), *parts, Dense(2, name="b")])
+
+
+def test_unknown_layers_subclasses_and_adapters_are_left_alone_and_so_is_what_is_around_them():
+    rows = init(between(Own(name="own")))
+    assert rows.drawn == ()
+    assert [(left.kind, left.why) for left in rows.left_alone] == [("Own", "gradwalk does not know this layer")]
+    model = between(Standardised(WIDTH, name="own", kernel_initializer=Noise()))
+    rows = init(model)
+    assert rows.drawn == ()
+    reasons = {row.name.rpartition("/")[2]: row.reason for row in rows.rows}
+    assert reasons["own"] == "its class has a call of its own, which may compute other weights"
+    model = between(Dense(WIDTH, "relu", name="adapted"))
+    model.get_layer("adapted").enable_lora(2)
+    rows = init(model)
+    assert rows.row("adapted").reason == "it has an adapter (LoRA)"
+    assert rows.row("a").reason == "adapted above it is outside the theory"
+
+
+def test_residual_sums_of_keras_are_left_alone():
+    x = keras.Input((WIDTH,))
+    y = Dense(WIDTH, name="stem")(x)
+    for n in range(2):
+        y = layers.Add()([y, Dense(WIDTH, name=f"down{n}")(Dense(WIDTH, "relu", name=f"up{n}")(y))])
+    model = keras.Model(x, Dense(2, name="head")(y))
+    before = model.get_weights()
+    assert init(model).drawn == ()
+    for old, new in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_the_fan_in_of_an_einsum_layer_in_a_model_does_not_count_heads():
+    x = keras.Input((5, WIDTH))
+    y = layers.EinsumDense("abc,cde->abde", (None, 4, 8), name="heads", kernel_initializer=Noise())(x)
+    row = plan(keras.Model(x, y)).row("heads")
+    assert (row.gain, row.proposed) == (gw.gain("linear", WIDTH), gw.gain("linear", WIDTH) / math.sqrt(WIDTH))
+
+
 def test_layers_are_chosen_by_name_pattern_and_type():
     model = keras.Sequential([keras.Input((6, 6, 2)), Conv2D(4, 3, name="conv"), layers.Flatten()])
     model = keras.Sequential([model.layers[0], layers.Flatten(), Dense(8, name="one"), Dense(2, name="two")])
@@ -227,6 +283,12 @@ def test_unreadable_input_is_refused_in_one_sentence():
         init(layers.Dense(3))
     with pytest.raises(TypeError, match="init: seed must be an int"):
         init(chain(depth=1), seed="x")
+    with pytest.raises(ValueError, match=r"^init: there is no activation 'rellu'; did you mean 'relu'\?"):
+        init(chain(depth=1), "rellu")
+    with pytest.raises(TypeError, match=r"^plan: activation must be a name"):
+        plan(chain(depth=1), activation={"*": len})
+    with pytest.raises(ValueError, match=r"^plan: weights must be"):
+        plan(chain(depth=1), weights="x")
 
 
 # Kernels of other orders.

@@ -304,6 +304,12 @@ def test_leak_computes_its_formula_and_gradient_and_reads_well(inner):
         (lambda: gwt.init_(nn.Linear(2, 2), weights="flat"), ValueError, "init_: weights must be"),
         (lambda: gwt.init_(nn.ReLU()), ValueError, "init_: ReLU has no parameters"),
         (lambda: gwt.Steady(nn.GELU(), 0.0), ValueError, "Steady: scale must be positive and finite"),
+        (
+            lambda: gwt.init_(nn.Linear(2, 2), "rellu"),
+            ValueError,
+            "^init_: there is no activation 'rellu'; did",
+        ),
+        (lambda: gwt.plan(nn.Linear(2, 2), activation=3), TypeError, "^plan: activation must be a name"),
         (lambda: gwt.Steady("gelu"), TypeError, "Steady: activation must be a module"),
         (lambda: gwt.Leak(nn.GELU(), 1.0), ValueError, "Leak: leak must be at least 0 and below 1"),
         (lambda: gwt.Leak("gelu", 0.8), TypeError, "Leak: activation must be a module"),

@@ -19,11 +19,19 @@ class GivenActivations:
         table = given if isinstance(given, Mapping) else {} if given is None else {"*": given}
         if not all(isinstance(pattern, str) for pattern in table):
             raise TypeError(f"{where}: the keys of activation= must be names or patterns of layers, got {list(table)}")
-        self.table = {pattern: lookup(value) for pattern, value in table.items()}
+        self.table = {pattern: _looked_up(value, lookup, where) for pattern, value in table.items()}
 
     def of(self, name: str) -> Activation | None:
         """Return the activation given for a layer, None if there is none."""
         return next((value for pattern, value in self.table.items() if fnmatchcase(name, pattern)), None)
+
+
+def _looked_up(given: Activated, lookup: Callable[[Activated], Activation], where: str) -> Activation:
+    """Return the activation that a user means; errors begin with `where`, the function that was called."""
+    try:
+        return lookup(given)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{where}: {str(error).removeprefix('activation: ').removeprefix(f'{where}: ')}") from None
 
 
 class Selection:

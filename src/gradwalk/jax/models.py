@@ -12,11 +12,13 @@ from flax.core import unfreeze
 
 from gradwalk import activations
 from gradwalk.chains import Choice, Draft, Given, GivenActivations, Selection
-from gradwalk.checks import Weights
+from gradwalk.checks import Weights, whole
 from gradwalk.gains import UnsteadyWarning
 from gradwalk.jax.flax_trace import Parameters, Trace, traced_linen, traced_nnx
 from gradwalk.jax.initialiser import random_walk
 from gradwalk.plans import Plan, PlanRow
+
+_SEEDS = -(2**63), 2**63 - 1  # what jax.random.key takes
 
 
 def plan(
@@ -106,6 +108,7 @@ def init(
     """
     if not isinstance(model, nnx.Module):
         raise TypeError(f"init: model must be an nnx module, got {type(model).__name__}; linen has init_variables")
+    seed = whole("init", "seed", seed, *_SEEDS)
     trace = _traced(model, None, example, "init")
     draft = _draft(trace, activation, weights, Selection(only, skip, "init"))
     for row, key in _keys(draft.plan, seed):
@@ -147,6 +150,7 @@ def init_variables(
 
     Raises:
         ValueError: if the model has no weight layer, or `only` or `skip` matches none.
+        TypeError: if the module is not one of linen; nnx modules have `init`.
 
     Warns:
         UnsteadyWarning: if no gain keeps networks of that depth together.
@@ -157,6 +161,10 @@ def init_variables(
     >>> variables["params"]["layers_0"]["kernel"].shape, len(plan.drawn)
     ((8, 4), 1)
     """
+    if not isinstance(module, linen.Module):
+        kind = type(module).__name__
+        raise TypeError(f"init_variables: module must be a linen module, got {kind}; nnx modules have init")
+    seed = whole("init_variables", "seed", seed, *_SEEDS)
     trace = _traced(module, variables, example, "init_variables")
     draft = _draft(trace, activation, weights, Selection(only, skip, "init_variables"))
     drawn = unfreeze(dict(variables))

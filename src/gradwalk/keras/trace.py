@@ -90,7 +90,8 @@ class Trace:
                 yield LeftAlone(layer.path, type(layer).__name__, why_left_alone(layer))
 
     def _weight_layer(self, name: str, layer: Any) -> WeightLayer:
-        kernel = layer.kernel
+        kernel = getattr(layer, "_kernel", None)  # with an adapter, `kernel` is a sum and no variable
+        kernel = layer.kernel if kernel is None else kernel
         shape = tuple(kernel.shape)
         frozen = not (layer.trainable and kernel.trainable)
         padded = getattr(layer, "padding", "valid") != "valid" and math.prod(layer.kernel_size) > 1
@@ -106,12 +107,14 @@ class Trace:
         )
 
     def _objection(self, name: str, layer: Any, frozen: bool) -> str:
+        if getattr(layer, "lora_enabled", False):  # which freezes the kernel too
+            return "it has an adapter (LoRA)"
         if frozen:
             return "frozen"
-        if getattr(layer, "lora_enabled", False):
-            return "it has an adapter (LoRA)"
         if getattr(layer, "quantization_mode", None):
             return "its weights are quantised"
+        if type(layer) not in WEIGHT_LAYERS:
+            return "its class has a call of its own, which may compute other weights"
         return "it runs more than once" if self._runs.get(name, 0) > 1 else ""
 
 

@@ -18,5 +18,5 @@ def given_for(given: Given, where: str) -> Callable[[str], Activation | None]:
 
 def _lookup(given: Activated) -> Activation:
     if not isinstance(given, str | Activation):
-        raise TypeError(f"activation: must be a name or an Activation, got {given!r}; see gradwalk.register")
+        raise TypeError(f"activation must be a name or an Activation, got {given!r}; see gradwalk.register")
     return activation(given)
