@@ -80,6 +80,13 @@ def test_it_prints_and_has_columns(comparison):
     assert {len(values) for values in columns.values()} == {31}
 
 
+def test_a_prediction_stands_only_beside_the_place_that_it_is_of():
+    model = nn.Sequential(nn.LayerNorm(20), nn.Linear(20, 4))
+    comparison = gwt.compare(model, X, squares)
+    assert comparison.walks["own"].stream[0].name == "0"
+    assert {line.split()[-1] for line in str(comparison).splitlines()[1:]} == {"-"}
+
+
 def test_the_plot_has_a_line_for_each(comparison):
     pytest.importorskip("matplotlib")
     panel = comparison.plot()

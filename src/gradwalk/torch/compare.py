@@ -149,6 +149,8 @@ def _init(model: nn.Module, activation: Given, inputs: Inputs) -> None:
 
 def _row(name: str, walk: GradientWalk) -> tuple[str, ...]:
     logs = [point.log_norm for point in walk.stream] or walk.log_norm.tolist() or [0.0]
-    band = f"{walk.predicted[0]:.2f} ± {(walk.high[0] - walk.low[0]) / 2:.2f}" if len(walk.layers) else "-"
+    start = walk.stream[0].name if walk.stream else next(iter(walk.layers), "")
+    predicted = start in walk.layers[:1]  # else the prediction is of another place than the log-norm beside it
+    band = f"{walk.predicted[0]:.2f} ± {(walk.high[0] - walk.low[0]) / 2:.2f}" if predicted else "-"
     numbers = (times(walk.final), times(min(logs)), times(max(logs)), f"{walk.final:.2f}")
     return (name, walk.status, *numbers, "-" if "nan" in band else band)
