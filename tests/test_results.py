@@ -279,3 +279,13 @@ def test_models_tried_blind_came_out_as_the_readme_has_it():
     assert faulty == {"silu-chain", "tanh-chain"}
     assert all(scaled)
     assert f"all {len(scaled)} with one layer" in findings
+
+
+def test_verdicts_on_weights_in_classes_of_their_own_came_out_as_the_readme_has_it():
+    findings = section("What was found")
+    models, faulty, scaled = by_others("verdicts")
+    assert (len(models), faulty, all(scaled)) == (73, set(), True)
+    assert f"all {len(scaled)} of {len(scaled)}" in findings
+    _, faulty, scaled = by_others("verdicts-blind")
+    assert faulty == {"silu-chain", "tanh-chain"}
+    assert all(scaled)
