@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import psutil
 
-# The end of its input is the end of the driver, however it came. psutil kills no process that has the number of another.
+# The end of its input is the end of the driver, however it came. psutil kills no other process that got the number.
 _WATCHMAN = """
 import contextlib, sys, psutil
 agents = []
