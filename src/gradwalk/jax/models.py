@@ -17,6 +17,7 @@ from gradwalk.gains import UnsteadyWarning
 from gradwalk.jax.flax_trace import Parameters, Trace, traced_linen, traced_nnx
 from gradwalk.jax.initialiser import random_walk
 from gradwalk.plans import Plan, PlanRow
+from gradwalk.progress import progress
 
 
 def plan(
@@ -108,11 +109,13 @@ def init(
         raise TypeError(f"init: model must be an nnx module, got {type(model).__name__}; linen has init_variables")
     trace = _traced(model, None, example, "init")
     draft = _draft(trace, activation, weights, Selection(only, skip, "init"))
-    for row, key in _keys(draft.plan, seed):
-        layer = trace.parameters[row.name]
-        layer.kernel[...] = _kernel(layer, row, weights, key)
-        if layer.bias is not None and not _is_constant(layer.bias[...]):
-            layer.bias[...] = jnp.zeros_like(layer.bias[...])
+    with progress("weights", len(draft.plan.drawn)) as job:
+        for row, key in _keys(draft.plan, seed):
+            layer = trace.parameters[row.name]
+            layer.kernel[...] = _kernel(layer, row, weights, key)
+            if layer.bias is not None and not _is_constant(layer.bias[...]):
+                layer.bias[...] = jnp.zeros_like(layer.bias[...])
+            job.advance()
     _warn(draft, "init")
     return draft.plan
 
@@ -160,14 +163,16 @@ def init_variables(
     trace = _traced(module, variables, example, "init_variables")
     draft = _draft(trace, activation, weights, Selection(only, skip, "init_variables"))
     drawn = unfreeze(dict(variables))
-    for row, key in _keys(draft.plan, seed):
-        layer = trace.parameters[row.name]
-        leaf = drawn["params"]
-        for part in row.name.split("/"):
-            leaf = leaf[part]
-        leaf["kernel"] = _kernel(layer, row, weights, key)
-        if layer.bias is not None and not _is_constant(layer.bias):
-            leaf["bias"] = jnp.zeros_like(layer.bias)
+    with progress("weights", len(draft.plan.drawn)) as job:
+        for row, key in _keys(draft.plan, seed):
+            layer = trace.parameters[row.name]
+            leaf = drawn["params"]
+            for part in row.name.split("/"):
+                leaf = leaf[part]
+            leaf["kernel"] = _kernel(layer, row, weights, key)
+            if layer.bias is not None and not _is_constant(layer.bias):
+                leaf["bias"] = jnp.zeros_like(layer.bias)
+            job.advance()
     _warn(draft, "init_variables", 4)
     return drawn, draft.plan
 
