@@ -23,7 +23,7 @@ from helpers.small_sweep import numbers
 
 from gradwalk.sweep import Spec, Store, run_sweep
 
-SPEC = 'data = "digits"\nparams = 1e5\ndepth = 4\nepochs = 60\nseed = [0, 1]\n'
+SPEC = 'data = "digits"\nparams = 1e5\ndepth = 4\nepochs = 300\nseed = [0, 1]\n'
 PATIENCE = 300.0  # seconds for Ray to start
 LEFT_BEHIND = 20.0  # seconds after which a process counts as left behind
 
@@ -44,7 +44,7 @@ def killed(spec: Path, folder: Path) -> tuple[int, float, int]:
     deadline = time.monotonic() + PATIENCE
     while not training(folder) and driver.is_alive() and time.monotonic() < deadline:
         time.sleep(0.1)
-    family = psutil.Process(driver.pid).children(recursive=True)
+    family = psutil.Process(driver.pid).children(recursive=True) if driver.is_alive() else []  # it came to its end
     began = time.monotonic()
     driver.kill()
     driver.join()
