@@ -10,7 +10,7 @@ from gradwalk.figures import FIGURES, Table
 from gradwalk.report import CLAIMS, errata, write_page
 
 SIZES = {"desktop": (1400, 900), "tablet": (820, 1180), "phone": (390, 844)}
-SHOWN = [("desktop", "light"), ("desktop", "dark"), ("tablet", "light"), ("phone", "dark")]
+SCHEMES = ("light", "dark")
 PATIENCE = 120_000  # milliseconds, on a machine that does other things
 
 
@@ -52,7 +52,7 @@ class Opened:
             self.messages.append(f"request: {request.url}")
 
 
-@pytest.fixture(scope="module", params=SHOWN, ids="-".join)
+@pytest.fixture(scope="module", params=[(size, scheme) for size in SIZES for scheme in SCHEMES], ids="-".join)
 def opened(request, chromium: object, address: str) -> Iterator[Opened]:
     one = Opened(chromium, address, *request.param)
     yield one
@@ -112,7 +112,6 @@ def test_the_explorer_responds_to_a_slider(opened: Opened) -> None:
     assert explorer.locator("svg, canvas").count() > 0
 
 
-@pytest.mark.parametrize("opened", [("desktop", "light"), ("phone", "dark")], indirect=True, ids="-".join)
 def test_the_page_is_accessible(opened: Opened) -> None:
     """As far as axe-core can tell, with everything that is collapsed shown."""
     opened.page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
