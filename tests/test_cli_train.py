@@ -3,20 +3,18 @@
 import os
 import re
 import shlex
-import signal
-import time
 from itertools import product
 
 import pandas as pd
 import pytest
-from helpers.processes import started, write_at_once
+from helpers.processes import ended, interrupt_after_epoch, started
 from helpers.small_sweep import numbers
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from gradwalk import cli
 from gradwalk.nets import INITIALISERS, OPTIMIZERS, load_network
-from gradwalk.sweep import Store, status
+from gradwalk.sweep import Store
 from gradwalk.sweep.folder import network_path
 from gradwalk.train import Run
 
@@ -116,13 +114,9 @@ def test_the_same_folder_takes_further_settings_and_keeps_what_is_done(tmp_path)
 
 
 def test_ctrl_c_saves_and_prints_the_command_that_resumes_to_the_same_numbers(tmp_path):
-    arguments = [*SMALL, "--epochs", "200", "--stop-at-zero", "--save-every", "0.1", "--out", tmp_path / "run"]
-    process = started(["train", *arguments], tmp_path / "log", write_at_once)
-    while process.is_alive() and not _has_begun(tmp_path / "run"):
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGINT)
-    process.join(30)
-    assert process.exitcode == 130
+    arguments = [*SMALL, "--epochs", "8", "--stop-at-zero", "--save-every", "0.1", "--out", tmp_path / "run"]
+    process = started(["train", *arguments], tmp_path / "log", interrupt_after_epoch, 3)
+    assert ended(process) == 130
     resume = shlex.split((tmp_path / "log").read_text().splitlines()[-1].partition("resume with: ")[2])
     assert resume[:2] == ["gradwalk", "train"]
     assert list((tmp_path / "run" / "checkpoints").glob("*.safetensors"))
@@ -130,13 +124,6 @@ def test_ctrl_c_saves_and_prints_the_command_that_resumes_to_the_same_numbers(tm
     call(*arguments[:-1], tmp_path / "whole")
     assert numbers(results(tmp_path / "run")) == numbers(results(tmp_path / "whole"))
     assert [result.starts for result in results(tmp_path / "run")] == [2]
-
-
-def _has_begun(folder):
-    try:
-        return status(folder).epochs_done > 0
-    except FileNotFoundError:
-        return False
 
 
 @pytest.mark.parametrize(

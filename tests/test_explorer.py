@@ -10,6 +10,8 @@ import gradwalk as gw
 from gradwalk.report.explorer import fragment, write_explorer
 
 DESKTOP, PHONE = (1280, 900), (390, 844)
+WIDTH, DEPTH = 20, 25
+SMALL = f"#explorer?a=relu,gaussian,{WIDTH},{DEPTH},unbiased"  # for tests that claim nothing of the network's size
 
 
 @pytest.fixture(scope="module")
@@ -101,10 +103,9 @@ def test_fragment_is_one_section_that_fetches_nothing():
     )
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize(("size", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")], ids=["desktop", "phone"])
 def test_a_slider_changes_the_numbers_and_the_picture(open_page, size, scheme):
-    page = open_page(size, scheme)
+    page = open_page(size, scheme, SMALL)
     for name, key in (
         ("width", "ArrowLeft"),
         ("depth", "ArrowRight"),
@@ -125,8 +126,7 @@ def test_a_slider_changes_the_numbers_and_the_picture(open_page, size, scheme):
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE, (320, 600)], ids=["desktop", "phone", "small phone"])
 def test_nothing_is_wider_than_the_screen(open_page, size):
-    page = open_page(size)
-    make_small(page)
+    page = open_page(size, link=SMALL)
     page.select_option("#explorer-activation", "gelu")
     settle(page)
     wide = page.evaluate(
@@ -138,7 +138,7 @@ def test_nothing_is_wider_than_the_screen(open_page, size):
 
 
 def test_picture_follows_the_colour_scheme(open_page):
-    page = open_page()
+    page = open_page(link=SMALL)
     light = picture(page)
     page.emulate_media(color_scheme="dark")
     page.wait_for_function(
@@ -161,24 +161,24 @@ def test_the_gain_follows_the_activation(open_page):
 
 
 def test_a_gain_of_ones_own_lasts_until_the_activation_changes(open_page):
-    page = open_page()
+    page = open_page(link=SMALL)
     page.fill("#explorer-gain", "1.5")
     settle(page)
     press(page, "depth", "ArrowLeft")
     assert page.input_value("#explorer-gain") == "1.5"
     page.select_option("#explorer-activation", "linear")
     settle(page)
-    assert float(page.input_value("#explorer-gain")) == pytest.approx(gw.gain("linear", 100), abs=1e-5)
+    assert float(page.input_value("#explorer-gain")) == pytest.approx(gw.gain("linear", WIDTH), abs=1e-5)
     assert page.get_attribute("#explorer-unbiased", "aria-pressed") == "true"
 
 
 @pytest.mark.parametrize(("rule", "gain"), [("he", math.sqrt(2)), ("xavier", 1.0), ("torch", math.sqrt(1 / 3))])
 def test_a_button_sets_the_gain_of_a_known_initialiser(open_page, rule, gain):
-    page = open_page()
+    page = open_page(link=SMALL)
     page.click(f"#explorer-{rule}")
     settle(page)
     assert float(page.input_value("#explorer-gain")) == pytest.approx(gain, abs=1e-5)
-    expected = 200 * math.log(gain / gw.gain("relu", 100))
+    expected = DEPTH * math.log(gain / gw.gain("relu", WIDTH))
     mean, error = mean_of(page)
     assert abs(mean - expected) < 4 * error
     press(page, "width", "ArrowLeft")  # a rule holds for every network
@@ -187,19 +187,20 @@ def test_a_button_sets_the_gain_of_a_known_initialiser(open_page, rule, gain):
 
 @pytest.mark.parametrize("depth", [5, 200, 1000])
 def test_the_slider_is_centred_on_the_unbiased_gain_and_spans_the_same_drift_at_every_depth(open_page, depth):
-    page = open_page(link=f"#explorer?a=relu,gaussian,100,{depth},unbiased")
+    page = open_page(link=f"#explorer?a=relu,gaussian,{WIDTH},{depth},unbiased&walks=20")
     assert page.input_value("#explorer-gain-slider") == "0"
     press(page, "gain-slider", "ArrowRight")
     gain = network(page)["gain"]
-    assert depth * math.log(gain / gw.gain("relu", 100)) == pytest.approx(math.log(1000) / 100, rel=1e-2)
+    assert depth * math.log(gain / gw.gain("relu", WIDTH)) == pytest.approx(math.log(1000) / 100, rel=1e-2)
     press(page, "gain-slider", "End")
-    assert depth * math.log(network(page)["gain"] / gw.gain("relu", 100)) == pytest.approx(math.log(1000), rel=1e-2)
-    press(page, "gain-slider", "ArrowLeft", times=100)
+    assert depth * math.log(network(page)["gain"] / gw.gain("relu", WIDTH)) == pytest.approx(math.log(1000), rel=1e-2)
+    press(page, "gain-slider", "PageDown", times=5)
+    assert page.input_value("#explorer-gain-slider") == "0"
     assert network(page)["rule"] == "unbiased"
 
 
 def test_two_networks_are_drawn_over_each_other(open_page):
-    page = open_page()
+    page = open_page(link=SMALL)
     alone = picture(page)
     page.click("#explorer-network-b")
     settle(page)
@@ -258,7 +259,7 @@ def test_the_python_code_samples_the_same_networks(open_page):
 
 
 def test_the_walks_are_read_at_a_layer(open_page):
-    page = open_page()
+    page = open_page(link=SMALL)
     assert page.is_hidden("#explorer-readout")
     box = page.locator("#explorer-walks-picture").bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
@@ -267,7 +268,7 @@ def test_the_walks_are_read_at_a_layer(open_page):
     assert page.is_hidden("#explorer-readout")
     press(page, "walks-picture", "End")
     mean = numbers(page)[0][2].split(" ± ")[0]
-    assert text(page, "readout").startswith("200 layers back")
+    assert text(page, "readout").startswith(f"{DEPTH} layers back")
     assert mean in text(page, "readout")
     assert mean in page.get_attribute("#explorer-walks-picture", "aria-valuetext")
     press(page, "walks-picture", "Home")
@@ -275,7 +276,7 @@ def test_the_walks_are_read_at_a_layer(open_page):
 
 
 def test_a_finger_reads_the_walks(open_page):
-    page = open_page(PHONE, has_touch=True)
+    page = open_page(PHONE, link=SMALL, has_touch=True)
     picture_box = page.locator("#explorer-walks-picture")
     picture_box.scroll_into_view_if_needed()
     box = picture_box.bounding_box()
@@ -284,8 +285,7 @@ def test_a_finger_reads_the_walks(open_page):
 
 
 def test_unsteady_activations_are_labelled(open_page):
-    page = open_page()
-    make_small(page)
+    page = open_page(link=SMALL)
     assert "unsteady" not in text(page, "note")
     page.select_option("#explorer-activation", "silu")
     settle(page)
@@ -309,7 +309,7 @@ def test_the_page_reports_that_there_is_no_unbiased_gain(open_page):
     [("gain", "", "gain must be"), ("gain", "1000", "gain must be"), ("seed", "-1", "seed must be")],
 )
 def test_an_invalid_number_is_reported(open_page, name, value, message):
-    page = open_page()
+    page = open_page(link=SMALL)
     page.fill(f"#explorer-{name}", value)
     settle(page)
     assert message in text(page, "result")

@@ -278,6 +278,23 @@ def test_figure_4_draws_the_mean_over_g_and_shows_what_diverged(depths: Table) -
     assert "hollow: some\ng diverged" in [text.get_text() for text in fig4a.draw(depths).legends[0].get_texts()]
 
 
+def test_figure_4_with_many_rates_has_its_points_beside_their_depths_and_its_legend_within_the_picture() -> None:
+    rates = {4: 0.1, 8: 0.05, 16: 0.02, 32: 0.01}
+    each = [
+        runs(lambda **_: 50, depth=[depth], gain=[1.1], rate_in=[rate * 1.3**k], rate_out=[rate * 1.3**k])
+        for depth, rate in rates.items()
+        for k in range(6)
+    ]
+    figure = fig4a.draw(by_run(*itertools.chain(*each)))
+    drawn = [x for x, *_ in points(figure.axes[0])]
+    assert len(drawn) == 24
+    assert all(min(abs(np.log2(x / depth)) for depth in rates) < 0.2 for x in drawn)
+    figure.draw_without_rendering()
+    legend = figure.legends[0].get_window_extent()
+    assert legend.y0 >= 0
+    assert legend.y1 <= figure.bbox.height
+
+
 def test_figure_4b_names_its_unit() -> None:
     shown = by_run(result([0.5], task="reconstruct", depth=4, gain=1.1), result([], 1, task="reconstruct", depth=8))
     (panel,) = fig4b.draw(shown).axes

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from helpers.reports import reporting
 
 import gradwalk as gw
 from gradwalk.plans import LayerRole
@@ -263,3 +264,12 @@ def test_bad_input_is_refused_in_one_sentence(call, message):
         call()
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_init_and_init_variables_report_every_layer_that_they_draw(monkeypatch):
+    with reporting(monkeypatch) as reports:
+        assert len(init(chain(), X).drawn) == reports.count == DEPTH + 1
+    module = linen.Sequential([linen.Dense(WIDTH), linen.relu, linen.Dense(WIDTH)])
+    variables = module.init(jax.random.key(0), X)
+    with reporting(monkeypatch) as reports:
+        assert len(init_variables(module, variables, X)[1].drawn) == reports.count == 2

@@ -52,6 +52,7 @@ HUGE = 10**400
             lambda: gw.solve_gain("tanh", [10**7] * 3 + [5]),
             "solve_gain: networks of 30,000,005 units take long to sample",
         ),
+        (lambda: gw.solve_gain("tanh", 10**7, 3), "solve_gain: networks of 40,000,000 units take long to sample; pass"),
         (lambda: gw.Activation("odd", np.tanh, np.cos, range(HUGE)), "Activation: there can be at most 1,000 kinks"),
         (lambda: gw.register("odd", np.tanh, np.array([])), "Activation: derivative must be a function"),
         (lambda: gw.residual(gw.dense("relu"), scale=HUGE), "residual: scale must be positive and finite"),

@@ -19,7 +19,7 @@ import torch
 
 from gradwalk import activations, cli, nets
 from gradwalk.data import corpus, load
-from gradwalk.sweep import Entry, Spec, Store, UnreadableWarning, run_sweep, status
+from gradwalk.sweep import Ending, Entry, Spec, Store, UnreadableWarning, run_sweep, status
 from gradwalk.sweep.folder import CHECKPOINTS, LOCK, STORE
 from gradwalk.sweep.writer import Writer
 from gradwalk.train import DamageWarning, Run, State, checkpoint, train
@@ -243,6 +243,17 @@ def test_the_log_of_a_store_that_was_moved_away_is_not_replayed_into_a_new_one(f
 def test_a_data_set_without_test_examples_has_no_test_error(whole):
     result = replace(whole.results[0], test_examples=0)
     assert result.test_error != result.test_error
+
+
+def test_a_store_of_runs_without_test_examples_is_shown_and_exported(whole, tmp_path, capsys):
+    entry = replace_entry(replace(whole.results[0], test_examples=0))
+    with Writer(tmp_path) as writer:
+        writer.enlist([entry])
+        writer.ended([Ending(entry.identity, tuple(whole.results[0].epochs), None, 1.0, "here")])
+    code, printed, _ = command(capsys, "sweep", "status", tmp_path)
+    assert (code, "(test nan)" in printed) == (0, True)
+    for more in ([], ["--epochs"]):
+        assert command(capsys, "sweep", "export", tmp_path, "--to", tmp_path / "table.csv", *more)[0] == 0
 
 
 # The folder

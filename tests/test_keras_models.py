@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from helpers.reports import reporting
 
 import gradwalk as gw
 from gradwalk.plans import LayerRole
@@ -320,3 +321,8 @@ def test_depthwise_and_grouped_kernels_hold_orthogonal_matrices_per_channel_and_
     np.testing.assert_allclose(each.T @ each, np.eye(2), atol=1e-5)
     group = np.array(model.layers[1].kernel)[0, 0, :, 8:12]
     np.testing.assert_allclose(group @ group.T, 2 * np.eye(2), atol=1e-5)
+
+
+def test_init_reports_every_layer_that_it_draws(monkeypatch):
+    with reporting(monkeypatch) as reports:
+        assert len(init(chain(), seed=0).drawn) == reports.count == DEPTH + 1

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from helpers.accessibility import serious_violations
 from helpers.report_tables import every_figure
 
 from gradwalk.figures import FIGURES, Table
@@ -113,11 +114,8 @@ def test_the_explorer_responds_to_a_slider(opened: Opened) -> None:
 
 def test_the_page_is_accessible(opened: Opened) -> None:
     """As far as axe-core can tell, with everything that is collapsed shown."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
     opened.page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-    violations = axe.Axe().run(opened.page).response["violations"]
-    serious = [each for each in violations if each["impact"] in ("serious", "critical")]
-    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in serious] == []
+    assert serious_violations(opened.page) == []
 
 
 def test_plots_add_no_tab_stops_and_nothing_covers_them(opened: Opened) -> None:

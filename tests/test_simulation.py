@@ -41,7 +41,7 @@ def assert_same_law(left, right, level=0.01):
 
 @pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
 @pytest.mark.parametrize("name", ["linear", "relu", "leaky_relu(0.3)", "tanh", "gelu"])
-@pytest.mark.parametrize("n", [5, 15, 30])
+@pytest.mark.parametrize("n", [5, 20])
 def test_exact_and_dense_sampler_have_one_law(name, n, weights):
     depth, count = 12, 1500
     exact = gw.simulate(name, n, depth, gain=1.3, walks=count, rng=80 + n, weights=weights)

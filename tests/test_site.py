@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from helpers.accessibility import serious_violations
 
 ROOT = Path(__file__).parents[1]
 SIZES = {"desktop": (1400, 900), "tablet": (820, 1180), "phone": (390, 844)}
@@ -150,13 +151,10 @@ class Reader:
 )
 def test_pages_are_accessible(chromium: object, site: Path, size: str, scheme: str, names: tuple[str, ...]) -> None:
     """As far as axe-core can tell: prose with a picture, tables, formulas, the reference, the explorer."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
     reader = Reader(chromium, size, scheme=scheme)
     for name in names:
         reader.page.goto((site / f"{name}.html").as_uri())
-        violations = axe.Axe().run(reader.page).response["violations"]
-        serious = [each["id"] for each in violations if each["impact"] in ("serious", "critical")]
-        assert serious == [], name
+        assert serious_violations(reader.page) == [], name
     reader.context.close()
 
 

@@ -206,6 +206,28 @@ def test_sigterm_ends_the_command_with_how_to_resume_instead_of_a_trace_of_ray(c
     assert numbers(run_sweep(Spec.load(spec), folder).results) == local
 
 
+def family(process):
+    """The processes that one has started, and those that they have started."""
+    return psutil.Process(process.pid).children(recursive=True) if process.is_alive() else []
+
+
+def test_a_driver_that_is_killed_leaves_no_process_of_ray_behind(tmp_path):
+    from helpers.processes import started
+
+    spec = tmp_path / "mine.toml"
+    spec.write_text(SPEC.replace("epochs = 100", "epochs = 100000"))
+    driver = started(["sweep", spec, "--out", tmp_path / "out", "--engine", "ray", "--threads", "1"])
+    while driver.is_alive() and not any("train_stack" in each.name() for each in family(driver)):
+        time.sleep(0.05)
+    processes = family(driver)
+    assert len(processes) > 5
+    driver.kill()
+    _, left = psutil.wait_procs(processes, timeout=30)  # by itself, Ray would take 60 seconds
+    for process in left:
+        process.kill()
+    assert not left
+
+
 def test_a_node_dies_and_the_sweep_ends_with_the_numbers_of_one_machine(cluster, local, tmp_path):
     ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")  # which run_sweep then uses
     death = once(

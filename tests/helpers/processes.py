@@ -35,6 +35,20 @@ def write_at_once():
     writer._EVERY = 0.0
 
 
+def interrupt_after_epoch(number):
+    """Send Ctrl-C to this process when that epoch has been recorded; pass as `before`."""
+    from gradwalk.sweep import record
+
+    epoch_ended = record.Recorder.epoch_ended
+
+    def interrupted(self, identity, epoch):
+        epoch_ended(self, identity, epoch)
+        if epoch.epoch == number:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    record.Recorder.epoch_ended = interrupted
+
+
 def ended(process, seconds=30):
     """Return the exit code of a process that is about to end; one that does not is killed."""
     process.join(seconds)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -136,16 +135,16 @@ def panels(table: Table) -> list[Panel]:
     return errors_by_depth.panels(table)
 
 
-def shifts(rates: Sequence[float]) -> dict[float, float]:
-    """Return the factors by which the points of each lambda_out are moved beside their depth."""
-    middle = (len(rates) - 1) / 2
-    return {rate: 2 ** (OCTAVES * (place - middle)) for place, rate in enumerate(rates)}
+def beside_depths(points: DataFrame) -> DataFrame:
+    """Return the points with a column x: their depth, moved by the place of lambda_out among those of that depth."""
+    places = points.groupby("depth")["rate_out"].rank(method="dense")
+    middle = (1 + places.groupby(points["depth"]).transform("max")) / 2
+    return points.assign(x=points["depth"] * 2 ** (OCTAVES * (places - middle)))
 
 
 def _draw_points(panel: Axes, points: DataFrame, marks: RateMarks, lines: Levels) -> None:
-    shift = shifts(unique(points["rate_out"]))
-    for (rate_in, rate_out), same in grouped(points, "rate_in", "rate_out"):
-        look, x = marks.look(rate_in, rate_out), same["depth"].to_numpy() * shift[rate_out]
+    for (rate_in, rate_out), same in grouped(beside_depths(points), "rate_in", "rate_out"):
+        look, x = marks.look(rate_in, rate_out), same["x"].to_numpy()
         heights, partly = lines.heights(same["train_error"].to_numpy()), partly_diverged(same).to_numpy()
         panel.plot(x, heights, color=look["color"], linewidth=1.1, alpha=0.8)
         for chosen, face in ((~partly, look["color"]), (partly, "none")):

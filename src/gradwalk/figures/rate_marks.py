@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
+_ONE_COLUMN = 24  # entries of a legend that fit beside a panel
+
 
 class RateMarks:
     """The colour and marker of each pair of learning rates in some rows of a table."""
@@ -34,7 +36,22 @@ class RateMarks:
         colours = [entry(f"{rate:g}", marker="s", color=colour) for rate, colour in self.colours.items()]
         shapes = [entry(f"{rate:g}", marker=shape, color=GREY) for rate, shape in self.shapes.items()]
         heading = {"alpha": 0.0}
-        handles = [entry(r"$\lambda_{out}$ (colour)", **heading), *colours]
-        handles += [entry(r"$\lambda_{in}$ (marker)", **heading), *shapes]
-        handles += [entry(label, **look) for label, look in more]
-        figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9)
+        by_colour = [entry(r"$\lambda_{out}$ (colour)", **heading), *colours]
+        by_marker = [entry(r"$\lambda_{in}$ (marker)", **heading), *shapes]
+        by_marker += [entry(label, **look) for label, look in more]
+        if len(by_colour) + len(by_marker) <= _ONE_COLUMN:
+            figure.legend(handles=by_colour + by_marker, loc="outside right center", frameon=False, fontsize=9)
+            return
+        longest = max(len(by_colour), len(by_marker))
+        blank = [entry("", **heading)]
+        handles = [each for column in (by_colour, by_marker) for each in column + blank * (longest - len(column))]
+        figure.legend(
+            handles=handles,
+            loc="outside right center",
+            ncols=2,
+            frameon=False,
+            fontsize=7.5,
+            labelspacing=0.35,
+            columnspacing=0.8,
+            handletextpad=0.2,
+        )

@@ -17,6 +17,7 @@ from gradwalk.gains import UnsteadyWarning
 from gradwalk.jax.flax_trace import Parameters, Trace, traced_linen, traced_nnx
 from gradwalk.jax.initialiser import random_walk
 from gradwalk.plans import Plan, PlanRow
+from gradwalk.progress import progress
 
 _SEEDS = -(2**63), 2**63 - 1  # what jax.random.key takes
 
@@ -111,11 +112,13 @@ def init(
     seed = whole("init", "seed", seed, *_SEEDS)
     trace = _traced(model, None, example, "init")
     draft = _draft(trace, activation, weights, Selection(only, skip, "init"))
-    for row, key in _keys(draft.plan, seed):
-        layer = trace.parameters[row.name]
-        layer.kernel[...] = _kernel(layer, row, weights, key)
-        if layer.bias is not None and not _is_constant(layer.bias[...]):
-            layer.bias[...] = jnp.zeros_like(layer.bias[...])
+    with progress("weights", len(draft.plan.drawn)) as job:
+        for row, key in _keys(draft.plan, seed):
+            layer = trace.parameters[row.name]
+            layer.kernel[...] = _kernel(layer, row, weights, key)
+            if layer.bias is not None and not _is_constant(layer.bias[...]):
+                layer.bias[...] = jnp.zeros_like(layer.bias[...])
+            job.advance()
     _warn(draft, "init")
     return draft.plan
 
@@ -168,14 +171,16 @@ def init_variables(
     trace = _traced(module, variables, example, "init_variables")
     draft = _draft(trace, activation, weights, Selection(only, skip, "init_variables"))
     drawn = unfreeze(dict(variables))
-    for row, key in _keys(draft.plan, seed):
-        layer = trace.parameters[row.name]
-        leaf = drawn["params"]
-        for part in row.name.split("/"):
-            leaf = leaf[part]
-        leaf["kernel"] = _kernel(layer, row, weights, key)
-        if layer.bias is not None and not _is_constant(layer.bias):
-            leaf["bias"] = jnp.zeros_like(layer.bias)
+    with progress("weights", len(draft.plan.drawn)) as job:
+        for row, key in _keys(draft.plan, seed):
+            layer = trace.parameters[row.name]
+            leaf = drawn["params"]
+            for part in row.name.split("/"):
+                leaf = leaf[part]
+            leaf["kernel"] = _kernel(layer, row, weights, key)
+            if layer.bias is not None and not _is_constant(layer.bias):
+                leaf["bias"] = jnp.zeros_like(layer.bias)
+            job.advance()
     _warn(draft, "init_variables", 4)
     return drawn, draft.plan
 

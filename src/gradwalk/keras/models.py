@@ -13,6 +13,7 @@ from gradwalk.gains import UnsteadyWarning
 from gradwalk.keras.kernels import axes_of, draw
 from gradwalk.keras.trace import Trace
 from gradwalk.plans import Plan
+from gradwalk.progress import progress
 
 
 def plan(
@@ -90,9 +91,11 @@ def init(
     trace = Trace(model, "init")
     draft = _draft(trace, activation, weights, Selection(only, skip, "init"))
     source = seed if isinstance(seed, keras.random.SeedGenerator) else keras.random.SeedGenerator(seed)
-    for row in draft.plan.drawn:
-        assert row.proposed is not None
-        _draw(trace.kernels[row.name], row.proposed, weights, source)
+    with progress("weights", len(draft.plan.drawn)) as job:
+        for row in draft.plan.drawn:
+            assert row.proposed is not None
+            _draw(trace.kernels[row.name], row.proposed, weights, source)
+            job.advance()
     if draft.unsteady:
         warnings.warn(f"init: {draft.unsteady}", UnsteadyWarning, stacklevel=2)
     return draft.plan

@@ -5,6 +5,7 @@ import numpy as np
 from gradwalk import activations, checks
 from gradwalk.activations import Activation, Array
 from gradwalk.checks import Weights
+from gradwalk.progress import progress
 from gradwalk.simulation.dense import random_matrices
 
 
@@ -50,13 +51,14 @@ def jacobian_singular_values(
     generator = np.random.default_rng(rng)
     a, log_norm = generator.standard_normal((count, n, 1)), np.zeros(count)
     product = np.broadcast_to(np.eye(n), (count, n, n))
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"), progress(f"{f} Jacobians", layers) as job:
         for _ in range(layers):
             matrix = g * random_matrices(generator, (count, n, n), weights)
             product = matrix @ (f.derivative(a) * product)
             norm = np.linalg.norm(product, axis=(1, 2))
             product, log_norm = product / norm[:, None, None], log_norm + np.log(norm)
             a = matrix @ f.f(a)
+            job.advance()
         if not np.isfinite(product).all():
             raise ValueError(f"{where}: the signal or the gradient of {f} vanishes or overflows; use another gain")
         return np.asarray(log_norm[:, None] + np.log(np.linalg.svd(product, compute_uv=False)))

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from gradwalk.files import atomic
+from gradwalk.progress import Progress, progress
 from gradwalk.sweep.frame import (
     EPOCH_COLUMNS,
     RUN_COLUMNS,
@@ -46,23 +47,16 @@ def write_table(results: Iterable[Result], path: Path, *, by_epoch: bool = False
     Missing values are empty cells or nulls. The results may be a stream, which is not held in memory.
     """
     check_suffix(path)
-    table, count = _EPOCHS if by_epoch else _RUNS, 0
-
-    def counted() -> Iterator[Result]:
-        nonlocal count
-        for result in results:
-            count += table.rows(result)
-            if table.rows(result):
-                yield result
-
-    parts = _parts(counted(), table)
-    first = next(parts, None)
-    if first is None:
-        raise ValueError(f"sweep: there are no rows to write to {path.name} yet")
-    with atomic(path) as partial:
-        write = _write_csv if path.suffix.lower() == ".csv" else _write_parquet
-        write(table, chain([first], parts), partial)
-    return count
+    table = _EPOCHS if by_epoch else _RUNS
+    with progress(f"rows of {path.name}") as job:
+        parts = _parts((result for result in results if table.rows(result)), table, job)
+        first = next(parts, None)
+        if first is None:
+            raise ValueError(f"sweep: there are no rows to write to {path.name} yet")
+        with atomic(path) as partial:
+            write = _write_csv if path.suffix.lower() == ".csv" else _write_parquet
+            write(table, chain([first], parts), partial)
+    return int(job.completed)
 
 
 def check_suffix(path: Path) -> None:
@@ -73,16 +67,19 @@ def check_suffix(path: Path) -> None:
         raise ModuleNotFoundError("Parquet needs pyarrow: pip install 'gradwalk[parquet]'", name="pyarrow")
 
 
-def _parts(results: Iterable[Result], table: _Table) -> Iterator[list[Result]]:
-    """Yield the results in parts that are written at a time."""
-    part, rows = [], 0
+def _parts(results: Iterable[Result], table: _Table, job: Progress) -> Iterator[list[Result]]:
+    """Yield the results in parts that are written at a time, and report their rows."""
+    part: list[Result] = []
+    rows = 0
     for result in results:
         part.append(result)
         rows += table.rows(result)
         if rows >= _PART or len(part) >= _RUNS_AT_A_TIME:
+            job.update(job.completed + rows, text=f"{job.completed + rows:,}")
             yield part
             part, rows = [], 0
     if part:
+        job.advance(rows)
         yield part
 
 

@@ -6,12 +6,16 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import ray
 from ray.util.queue import Queue
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from gradwalk.sweep.ray_watchman import watchman
 
 _REACHED = 5.0  # seconds for an address to answer at all
 _ANSWERED = 40.0  # seconds for whatever answers to prove to be a Ray cluster, which takes 2 to 5
@@ -33,13 +37,24 @@ class Node:
         return self.gpus if device == "cuda" else self.cores
 
 
-def join(address: str | None, threads: int) -> bool:
-    """Join the cluster at `address`, or start one here; return whether this process has to leave it afterwards.
+@contextmanager
+def joined(address: str | None, threads: int) -> Iterator[None]:
+    """Join the cluster at `address`, or start one here; leave it at the end, and stop it if it was started here.
 
-    A cluster that the process has joined already is used as it is.
+    A cluster that the process has joined already is used as it is, and not left.
     """
     if ray.is_initialized():
-        return False
+        yield
+        return
+    _init(address, threads)
+    with watchman() if address is None else nullcontext():
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _init(address: str | None, threads: int) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would send statistics home
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # and warn about a future default
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
@@ -51,12 +66,6 @@ def join(address: str | None, threads: int) -> bool:
         ray.init(address=address or "local", **options)
     except Exception as error:  # Ray raises plain ones
         raise ValueError(f"sweep: Ray could not be started ({' '.join(str(error).split())[:200]})") from None
-    return True
-
-
-def leave() -> None:
-    """Leave the cluster, and stop it if this process started it."""
-    ray.shutdown()
 
 
 def nodes(device: str = "cpu") -> list[Node]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from importlib.util import find_spec
 from typing import Self
 
@@ -42,18 +43,17 @@ class RayEngine(Engine):
         from gradwalk.sweep import ray_cluster
         from gradwalk.sweep.ray_task import GO
 
-        self._joined = ray_cluster.join(self.options.address, self.options.threads)
-        self.options.checkpoints.mkdir(parents=True, exist_ok=True)
-        self._sign = self.options.checkpoints / f".{uuid.uuid4().hex}"
-        self._sign.write_text(GO)
+        with ExitStack() as opened:
+            opened.enter_context(ray_cluster.joined(self.options.address, self.options.threads))
+            self.options.checkpoints.mkdir(parents=True, exist_ok=True)
+            self._sign = self.options.checkpoints / f".{uuid.uuid4().hex}"
+            self._sign.write_text(GO)
+            opened.callback(self._sign.unlink, missing_ok=True)
+            self._opened = opened.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
-        from gradwalk.sweep import ray_cluster
-
-        self._sign.unlink(missing_ok=True)
-        if self._joined:
-            ray_cluster.leave()
+        self._opened.close()
 
     def jobs(self, entries: Iterable[Entry], data: Mapping[Run, Dataset], begun: frozenset[str]) -> list[Job]:
         """Return stacks for one worker each, enough to keep all workers busy, those with the most work first."""

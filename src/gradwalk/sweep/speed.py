@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
+from gradwalk.progress import progress
 from gradwalk.sweep.stacks import Job
 from gradwalk.train import Watcher, train
 
@@ -20,7 +21,11 @@ def speeds(jobs: Sequence[Job], threads: int, device: str) -> list[float]:
     by_size = sorted(range(len(jobs)), key=sizes.__getitem__)
     count = min(len(jobs), _MOST_MEASURED)
     chosen = [by_size[round(place * (len(jobs) - 1) / max(count - 1, 1))] for place in range(count)]
-    measured = {index: _speed(jobs[index], threads, device) for index in chosen}
+    measured: dict[int, float] = {}
+    with progress("measuring the speed", count) as shown:
+        for index in dict.fromkeys(chosen):
+            measured[index] = _speed(jobs[index], threads, device)
+            shown.advance()
     return [measured[min(measured, key=lambda index: abs(sizes[index] - size))] for size in sizes]
 
 

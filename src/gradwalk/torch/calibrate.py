@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 from gradwalk import checks
 from gradwalk.display import INK, RED, Shown, axes_of
+from gradwalk.progress import progress
 from gradwalk.torch.follow import arguments, unwrapped
 from gradwalk.torch.given import Given, given_for
 from gradwalk.torch.measurement import Inputs, Loss, Measured, measure
@@ -121,13 +122,14 @@ def calibrate_(
     given_for(activation, _WHERE)
     trace = Trace(model)
     start = measure(model, inputs, loss_fn, _WHERE, trace)
-    tuning = _Tuning(model, inputs, loss_fn, start)
     before = compared(start, trace, activation, _WHERE)
-    try:
-        after = compared(tuning.tune(tolerance, rounds), trace, activation, _WHERE)
-    except BaseException:
-        tuning.put_back()
-        raise
+    with progress("passes through the model") as job:
+        tuning = _Tuning(model, inputs, loss_fn, start, job.advance)
+        try:
+            after = compared(tuning.tune(tolerance, rounds), trace, activation, _WHERE)
+        except BaseException:
+            tuning.put_back()
+            raise
     gain_in, gain, gain_out = (math.exp(log) for log in tuning.logs)
     return Calibration(gain_in, gain, gain_out, before, after, tuning.passes)
 
@@ -160,8 +162,10 @@ class _Goal:
 class _Tuning:
     """The weights in three groups with the log of the factor on each, and the passes that measure the walk."""
 
-    def __init__(self, model: nn.Module, inputs: Inputs, loss_fn: Loss, start: Measured) -> None:
-        self.model, self.inputs, self.loss_fn = model, inputs, loss_fn
+    def __init__(
+        self, model: nn.Module, inputs: Inputs, loss_fn: Loss, start: Measured, advance: Callable[[], None]
+    ) -> None:
+        self.model, self.inputs, self.loss_fn, self.advance = model, inputs, loss_fn, advance
         self.logs, self.passes = [0.0, 0.0, 0.0], 1
         _check_finite(start)
         if len(start.calls) < 2:
@@ -176,6 +180,7 @@ class _Tuning:
     def look(self) -> Measured:
         """Return the walk with the current weights; raise if something is not finite."""
         self.passes += 1
+        self.advance()
         measured = measure(self.model, self.inputs, self.loss_fn, _WHERE)
         _check_finite(measured)
         return measured

@@ -10,6 +10,7 @@ from gradwalk.chains.choices import Choice, Given, Selection
 from gradwalk.checks import Weights
 from gradwalk.gains import UnsteadyWarning
 from gradwalk.plans import Plan, PlanRow
+from gradwalk.progress import progress
 from gradwalk.torch.layers import Exclusion, Layers, WeightLayer, layers_of
 from gradwalk.torch.plan import Draft
 from gradwalk.torch.random_walk import fill_
@@ -67,9 +68,10 @@ def init_(
     _check(layers)
     draft = Draft(layers, weights, Selection(only, skip, "init_"), keep_fine)
     drawn = [(layer, row) for layer, row in zip(layers.weight_layers, draft.plan.rows, strict=True) if not row.reason]
-    with torch.no_grad():
+    with torch.no_grad(), progress("weights", len(drawn)) as job:
         for layer, row in drawn:
             _draw_(layer, row, weights, generator)
+            job.advance()
         if draft.is_chain:
             _clear_biases_([layer.module for layer, _ in drawn])
         else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradwalk.figures.error_axis import Levels, levels
-from gradwalk.figures.error_by_depth import MOST, shifts
+from gradwalk.figures.error_by_depth import MOST, beside_depths
 from gradwalk.figures.interactive.frame import (
     Panel,
     Trace,
@@ -57,12 +57,12 @@ def _traces(
 ) -> list[Trace]:
     """Return one trace per pair of rates."""
     words = {key: members(rows) for key, rows in grouped(runs, "depth", "rate_in", "rate_out")}
-    shift, traces = shifts(list(colours)), []
-    for (rate_in, rate_out), same in grouped(points, "rate_in", "rate_out"):
+    traces = []
+    for (rate_in, rate_out), same in grouped(beside_depths(points), "rate_in", "rate_out"):
         symbol = np.where(partly_diverged(same), f"{shapes[rate_in]}-open", shapes[rate_in])
         traces.append(
             line(
-                same["depth"].to_numpy() * shift[rate_out],
+                same["x"].to_numpy(),
                 lines.heights(same["train_error"].to_numpy()),
                 colours[rate_out],
                 width=1.2,
