@@ -90,6 +90,16 @@ def test_orthonormalise_returns_the_factor_of_what_it_changed():
     )
 
 
+def test_vectors_that_depend_on_others_become_zero_by_orthonormalise():
+    """Rounding errors of a vector that nearly depends on another are no direction of their own."""
+    rng = np.random.default_rng(1)
+    vectors = rng.standard_normal((4, 2000, 8)).astype(np.float32)
+    vectors[..., 3:] = 0  # a space of three dimensions
+    vectors[1] = vectors[0] + np.float32(1e-3) * vectors[1]
+    orthonormalise(vectors)
+    assert not vectors[3].any()
+
+
 def test_a_span_projects_to_the_plane_of_its_vectors():
     rng = np.random.default_rng(2)
     units = rng.standard_normal((2, 4, 6)).astype(np.float32)

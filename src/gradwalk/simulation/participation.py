@@ -36,7 +36,8 @@ class FrameNetworks(Passes[ExactLayer]):
         """Return the scalar products of the gradients at layer 0 (walk, gradient, gradient), up to a factor."""
         below, _ = self.forward(walks)
         frame, _ = self.frames.random(below, self.widths[-1])
-        product = np.broadcast_to(np.eye(self.frames.size), (walks, self.frames.size, self.frames.size))
+        size = len(frame.overlap)
+        product = np.broadcast_to(np.eye(size), (walks, size, size))
         for _, layer in self.downward():
             frame, turn = self.frames.turned(frame, layer)
             product = turn.triangular.transpose(2, 0, 1) @ product
@@ -54,8 +55,7 @@ def sample_participation(
     seed: np.random.SeedSequence,
 ) -> Array:
     """Return the participation ratio of the Jacobian of each of that many networks."""
-    # A frame must fit into every layer; given the image of h, a Haar matrix maps only what is orthogonal to it freely.
-    sampler = Frames.of(min(FRAME, min(widths) - (weights == "orthogonal")))
+    sampler = Frames.of(FRAME)
     ratios = np.empty(networks)
 
     def fill(drawn: FrameNetworks, rows: slice) -> int:
