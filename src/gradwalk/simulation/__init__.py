@@ -3,8 +3,9 @@
 from gradwalk.simulation.jacobians import jacobian_singular_values, participation_ratio
 from gradwalk.simulation.pairs import PairKind
 from gradwalk.simulation.participation import sample_participation
+from gradwalk.simulation.samplers import Method
 from gradwalk.simulation.tracks import Pair
-from gradwalk.simulation.walks import Method, Walks, simulate
+from gradwalk.simulation.walks import Walks, simulate
 
 __all__ = [
     "Method",

@@ -10,15 +10,18 @@ A layer with no more units than the frame has vectors is filled by a frame of as
 """
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from gradwalk.activations import Array
 from gradwalk.simulation import haar
 from gradwalk.simulation.exact import ExactLayer, ForwardSampler
-from gradwalk.simulation.normals import column, dot, orthonormalise
-from gradwalk.simulation.signal import Signal
+from gradwalk.simulation.normals import column, dot, spanned
+from gradwalk.simulation.sampler import LayerSampler, LayerT
+from gradwalk.simulation.signal import Signal, next_log_scale
+
+FrameT = TypeVar("FrameT")
 
 
 class Frame(NamedTuple):
@@ -35,26 +38,36 @@ class Turn(NamedTuple):
     log_factor: Array
 
 
+class FrameSampler(LayerSampler[LayerT], Protocol[LayerT, FrameT]):
+    """Draws the layers of a block of walks, and turns an orthonormal frame of gradients at their input.
+
+    `FrameT` is what it keeps of the frame.
+    """
+
+    size: ClassVar[int]  # of the frame, in layers that have as many units
+
+    def random(self, below: Signal, width: int, gain: float) -> tuple[Array, FrameT, Array]:
+        """Return ln of the scale of the last layer, a frame of random gradients there, and their triangular factor."""
+
+    def turned(self, frame: FrameT, layer: LayerT) -> tuple[FrameT, Turn]:
+        """Return the frame at `layer`, one layer down, and what turned it, at gain 1."""
+
+
 class Frames(ForwardSampler):
-    """Draws the layers of a block of walks, and turns an orthonormal frame of `size` gradients at their input."""
+    """Draws the layers of a block of walks of a chain, and turns a frame of `size` gradients. See `FrameSampler`."""
 
-    size: ClassVar[int] = 2
-
-    @staticmethod
-    def of(size: int) -> "type[Frames]":
-        """Return the sampler of frames of that many gradients."""
-        return type("Frames", (Frames,), {"size": size})
+    size: ClassVar[int] = 16
 
     @classmethod
     def layer_bytes(cls, width_in: int, width_out: int) -> int:
         """Return how many bytes of one layer of one walk are in use: what waits for the way back, and the frame."""
         return 12 * width_out + 40 + 4 * (cls.size - 2) * width_out
 
-    def random(self, below: Signal, width: int) -> tuple[Frame, Array]:
-        """Return a frame of random gradients at the last layer, and the triangular factor of these gradients."""
+    def random(self, below: Signal, width: int, gain: float) -> tuple[Array, Frame, Array]:
+        """Return ln of the scale of the last layer, a frame of random gradients there, and their triangular factor."""
         x = self._image(len(below.h), width, below.h.shape[1])
         vectors, triangular = spanned(self._normal(min(self.size, width), len(below.h), width), x)
-        return Frame(dot(x, vectors), width), triangular
+        return next_log_scale(below, gain), Frame(dot(x, vectors), width), triangular
 
     def turned(self, frame: Frame, layer: ExactLayer) -> tuple[Frame, Turn]:
         """Return the frame at `layer`, one layer down, and what turned it, at gain 1."""
@@ -72,21 +85,3 @@ class Frames(ForwardSampler):
 
     def _normal(self, size: int, walks: int, width: int) -> Array:
         return self._backward.draw(size * walks, width).reshape(size, walks, width)
-
-
-def spanned(vectors: Array, x: Array) -> tuple[Array, Array]:
-    """Return orthonormal vectors that span the given ones of each walk, and the coordinates of these.
-
-    `vectors` has the axes vector, walk, component, and is overwritten; the coordinates, those of `orthonormalise`.
-    Where the vectors fill the space, the first of the orthonormal ones is along x: a Haar matrix maps the others freely
-    to what is across the source of x.
-    """
-    units = vectors.shape[2]
-    if len(vectors) < units:
-        return vectors, orthonormalise(vectors)
-    vectors = np.concatenate([x[None], vectors])
-    factor = orthonormalise(vectors)
-    lengths = np.einsum("jjw->jw", factor)
-    lengths[0] = np.inf
-    kept = np.argsort(-lengths, axis=0)[:units, :, None]  # the others depend on these
-    return np.take_along_axis(vectors, kept, 0), np.take_along_axis(factor[:, 1:], kept.transpose(0, 2, 1), 0)

@@ -117,6 +117,24 @@ def _cleaned(vectors: Array, j: int, walks: Indices) -> Array:
     return np.sqrt(dot(vector, vector))
 
 
+def spanned(vectors: Array, x: Array) -> tuple[Array, Array]:
+    """Return orthonormal vectors that span the given ones of each walk, and the coordinates of these.
+
+    `vectors` has the axes vector, walk, component, and is overwritten; the coordinates, those of `orthonormalise`.
+    Where the vectors fill the space, the first of the orthonormal ones is along x: a Haar matrix maps the others freely
+    to what is across the source of x.
+    """
+    units = vectors.shape[2]
+    if len(vectors) < units:
+        return vectors, orthonormalise(vectors)
+    vectors = np.concatenate([x[None], vectors])
+    factor = orthonormalise(vectors)
+    lengths = np.einsum("jjw->jw", factor)
+    lengths[0] = np.inf
+    kept = np.argsort(-lengths, axis=0)[:units, :, None]  # the others depend on these
+    return np.take_along_axis(vectors, kept, 0), np.take_along_axis(factor[:, 1:], kept.transpose(0, 2, 1), 0)
+
+
 class Span(NamedTuple):
     """The plane of two unit vectors per walk (vector, walk, component), and the cosine of the angle between them.
 
