@@ -115,7 +115,11 @@ def test_a_span_projects_to_the_plane_of_its_vectors():
         ({"pair": "layers"}, 'simulate: pair must be "gradients" or "inputs"'),
         ({"method": "dense"}, "simulate: pairs are sampled by method='exact' only"),
         ({"width": 2}, "simulate: pairs need at least 3 units per layer, got a layer of 2"),
-        ({"activation": gw.residual(gw.dense("relu")), "gain": None}, "simulate: pairs are sampled in chains"),
+        (
+            {"activation": gw.residual(gw.dense("relu", width=2), gw.dense("relu", width=10)), "gain": None},
+            "simulate: pairs need at least 3 units per layer, got a layer of 2",
+        ),
+        ({"activation": gw.dense("relu", width=9), "gain": None}, "simulate: a block that is repeated must return"),
     ],
 )
 def test_invalid_pairs_are_reported(change, message):

@@ -29,16 +29,30 @@ def literal_block_pairs(
 ) -> LiteralPairs:
     """Return the final values of two gradients per network, at one input or at two."""
     generator = torch.Generator().manual_seed(seed)
-    start = torch.randn(networks, inputs, width, generator=generator, dtype=torch.float64).requires_grad_()
-    x = start
-    for _ in range(depth):
-        x = _apply(block, x, generator, weights)
+    start, x = _run(block, (networks, inputs, width), depth, generator, weights)
     delta = torch.randn(networks, 2, width, generator=generator, dtype=torch.float64)
     delta /= delta.norm(dim=2, keepdim=True)
     deltas = [delta] if inputs == 2 else [delta[:, :1], delta[:, 1:]]
     gradients = torch.cat([torch.autograd.grad(x, start, each, retain_graph=True)[0] for each in deltas], dim=1)
     signal_cosine = cosines(x.detach().mT.numpy()) if inputs == 2 else np.ones(networks)
     return LiteralPairs(*gradients.norm(dim=2).log().T.numpy(), cosines(gradients.mT.numpy()), signal_cosine)
+
+
+def literal_output(
+    block: Block, width: int, depth: int, networks: int, seed: int, weights: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the inputs (network, 1, unit) and the outputs of that many networks, in a graph of autograd."""
+    return _run(block, (networks, 1, width), depth, torch.Generator().manual_seed(seed), weights)
+
+
+def _run(
+    block: Block, shape: tuple[int, ...], depth: int, generator: torch.Generator, weights: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    start = torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
+    x = start
+    for _ in range(depth):
+        x = _apply(block, x, generator, weights)
+    return start, x
 
 
 def _apply(block: Block, x: torch.Tensor, generator: torch.Generator, weights: str) -> torch.Tensor:

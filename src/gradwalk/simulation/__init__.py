@@ -3,7 +3,7 @@
 from gradwalk.simulation.jacobians import jacobian_singular_values, participation_ratio
 from gradwalk.simulation.pairs import PairKind
 from gradwalk.simulation.participation import sample_participation
-from gradwalk.simulation.samplers import Method
+from gradwalk.simulation.samplers import Method, least_units
 from gradwalk.simulation.tracks import Pair
 from gradwalk.simulation.walks import Walks, simulate
 
@@ -13,6 +13,7 @@ __all__ = [
     "PairKind",
     "Walks",
     "jacobian_singular_values",
+    "least_units",
     "participation_ratio",
     "sample_participation",
     "simulate",
