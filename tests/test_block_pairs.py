@@ -38,7 +38,7 @@ OTHERS = {
 }
 
 
-def assert_same_law(block, kind, weights, *, width=WIDTH, depth=DEPTH, seed=2):
+def assert_same_law(block, kind, weights, *, width=WIDTH, depth=DEPTH, seed=3):
     """Compare the final log-norms of both gradients, the angle between them, and that between the outputs."""
     literal = literal_block_pairs(block, width, depth, NETWORKS, seed, weights, inputs=1 + (kind == "inputs"))
     passing = np.isfinite(literal.first) & np.isfinite(literal.second)  # others are not sampled
@@ -49,11 +49,12 @@ def assert_same_law(block, kind, weights, *, width=WIDTH, depth=DEPTH, seed=2):
         assert ks_2samp(left.round(5), right[passing].round(5)).pvalue > 0.01  # the branch may be dead: exact ties
 
 
-@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("shape", RESIDUALS)
-@pytest.mark.parametrize("activation", ["relu", "tanh", "gelu"])
-def test_pairs_through_residual_networks_have_the_law_of_literal_ones(activation, shape, kind, weights):
+@pytest.mark.parametrize(("place", "shape"), list(enumerate(RESIDUALS)))
+@pytest.mark.parametrize(("row", "activation"), list(enumerate(["relu", "tanh", "gelu"])))
+def test_pairs_through_residual_networks_have_the_law_of_literal_ones(row, activation, place, shape, kind):
+    """Gaussian and orthogonal weights take turns."""
+    weights = ("gaussian", "orthogonal")[(row + place) % 2]
     assert_same_law(residual(activation, **RESIDUALS[shape]), kind, weights)
 
 

@@ -203,7 +203,7 @@ def _is_product(operation: Operation) -> bool:
 def _active(output: Vector, tapes: list[Tape]) -> Array:
     """Return in which rows neither the signal is zero nor the slope of the activation that it has just passed."""
     slope = tapes[-1].log_slope if isinstance(tapes[-1], Slope) else 0.0
-    return np.isfinite(output.log_length + slope)
+    return np.asarray(np.isfinite(output.log_length + slope))
 
 
 def _before_norms(sequence: tuple[Operation, ...]) -> tuple[Operation, ...]:
