@@ -127,6 +127,14 @@ def test_a_dead_branch_passes_the_skip():
     assert (walks.final == 0).any()
 
 
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+def test_a_norm_behind_a_dead_branch_returns_zero(weights):
+    """Of 3 units, none passes a relu or one, whose length a norm removes, in half of all cases: the skip remains."""
+    walks = gw.simulate(gw.residual(gw.dense("relu"), gw.norm("rms")), 3, 1, walks=800, rng=0, weights=weights)
+    share = (np.abs(walks.final) < 1e-6).mean()
+    assert abs(share - 1 / 2) < 4 * math.sqrt(1 / 4 / 800)
+
+
 def test_a_branch_of_a_far_too_large_scale_still_has_finite_logarithms():
     block = gw.residual(gw.dense("linear"), gw.dense("relu"), scale=100.0)
     assert gw.simulate(block, 30, 400, walks=20, rng=0).mean > 1000

@@ -8,6 +8,7 @@ import pytest
 from helpers.literal_pairs import matrices
 
 import gradwalk as gw
+from gradwalk.gains import backward_directions
 from gradwalk.simulation import jacobian_singular_values, participation_ratio
 from gradwalk.simulation.participation import participation
 
@@ -27,9 +28,11 @@ def literal_ratios_of_widths(name, widths, gain, count, seed, weights):
     for n, out in itertools.pairwise(widths):
         drawn = gain * matrices(rng, count, out, n, weights)
         jacobian = drawn @ (f.derivative(a) * jacobian)
-        jacobian = jacobian / np.abs(jacobian).max(axis=(1, 2), keepdims=True)
+        largest = np.abs(jacobian).max(axis=(1, 2), keepdims=True)
+        jacobian = jacobian / np.where(largest > 0, largest, 1.0)
         a = drawn @ f.f(a)
     squares = np.linalg.svd(jacobian, compute_uv=False) ** 2
+    squares = squares[squares.any(axis=1)]  # networks through which nothing passes are not sampled
     return squares.sum(axis=1) ** 2 / (squares**2).sum(axis=1)
 
 
@@ -92,10 +95,20 @@ def test_all_directions_pass_narrow_orthogonal_linear_nets(width):
 
 
 @pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
-@pytest.mark.parametrize("widths", [[12] * 9, [30, 20, 12, 30, 20], [8, 24, 24, 10]])
+@pytest.mark.parametrize(
+    "widths", [[12] * 9, [30, 20, 12, 30, 20], [8, 24, 24, 10], [20, 3, 20, 20], [40, 5, 40, 40, 5, 40], [6, 30, 30]]
+)
 def test_narrow_nets_and_unequal_widths_pass_as_many_as_literal_ones(widths, weights):
     found = gw.directions("leaky_relu(0.7)", widths, weights=weights, gain=1.0, networks=400)
     assert_agrees(found, literal_ratios_of_widths("leaky_relu(0.7)", widths, 1.0, 400, 5, weights))
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+def test_gradients_that_fill_a_layer_pass_relu_without_bias(weights):
+    """Half of the units are inactive: which gradients span the others is another matter in each network."""
+    mean, standard_error = backward_directions(gw.activation("relu"), (12,) * 9, weights, 1.2, 1500, 0)
+    literal = literal_ratios("relu", 12, 8, 1.2, 1500, seed=6, weights=weights)
+    assert abs(mean - literal.mean()) < 3 * math.hypot(standard_error, literal.std() / math.sqrt(len(literal)))
 
 
 def test_the_library_has_the_singular_values_of_literal_networks():

@@ -68,6 +68,19 @@ def test_the_gradient_of_a_flax_chain_does_an_unbiased_walk(activation, dropout)
     assert abs(np.mean(finals)) < 4 * np.std(finals, ddof=1) / math.sqrt(SEEDS)
 
 
+def test_the_plan_of_a_deep_flax_chain_predicts_how_many_directions_pass():
+    predicted = plan(chain(nnx.tanh, depth=12), X, weights="orthogonal")
+    gains = [row.gain for row in predicted.rows]
+    sampled = gw.directions("tanh", [WIDTH] * 13, weights="orthogonal", gain=gains[1:], networks=128)
+    assert predicted.directions == pytest.approx(sampled.backward)
+    assert f"{predicted.directions:.1f} directions of 32 are predicted to pass backward" in str(predicted)
+
+
+def test_nothing_is_predicted_of_flax_chains_with_dropout_or_few_layers():
+    assert math.isnan(plan(chain(dropout=0.1, depth=12), X).directions)
+    assert math.isnan(plan(chain(depth=8), X).directions)
+
+
 @pytest.mark.parametrize("family", [each for each in BUILT_IN if each.jax], ids=lambda each: each.name)
 def test_activations_are_identified_by_their_values(family):
     for counterpart in family.jax:

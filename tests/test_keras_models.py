@@ -94,6 +94,38 @@ def test_keras_and_torch_give_a_chain_the_same_gains(activation):
     assert [row.gain for row in rows] == pytest.approx([layer.gain for layer in report.rows])
 
 
+def test_the_plan_of_a_deep_keras_chain_predicts_how_many_directions_pass():
+    predicted = plan(chain("tanh", depth=12), weights="orthogonal")
+    gains = [row.gain for row in predicted.rows]
+    sampled = gw.directions("tanh", [WIDTH] * 13, weights="orthogonal", gain=gains[1:], networks=128)
+    assert predicted.directions == pytest.approx(sampled.backward)
+    assert f"{predicted.directions:.1f} directions of 32 are predicted to pass backward." in str(predicted)
+    assert "gradwalk.advise ranks what helps" in str(plan(chain(depth=60, width=8)))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: chain(depth=8),
+        lambda: chain(dropout=0.1, depth=12),
+        lambda: keras.Sequential([keras.Input((8, 8, 4)), *[Conv2D(4, 1, activation="relu") for _ in range(12)]]),
+        lambda: keras.Sequential([keras.Input((8,)), *[Dense(8, ("relu", "tanh")[i % 2]) for i in range(12)]]),
+        lambda: chain_with_skip(12),
+    ],
+    ids=["shallow", "dropout", "convolutions", "two activations", "skip"],
+)
+def test_directions_are_predicted_of_deep_dense_chains_only(model):
+    assert math.isnan(plan(model()).directions)
+
+
+def chain_with_skip(depth):
+    x = keras.Input((8,))
+    y = Dense(8, "relu")(x)
+    for _ in range(depth):
+        y = Dense(8, "relu")(y)
+    return keras.Model(x, Dense(8)(layers.Add()([x, y])))
+
+
 def test_a_plan_changes_nothing_and_a_seed_repeats_the_weights():
     model = chain(depth=2)
     before = [w.copy() for w in model.get_weights()]

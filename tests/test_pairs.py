@@ -90,6 +90,16 @@ def test_orthonormalise_returns_the_factor_of_what_it_changed():
     )
 
 
+def test_vectors_that_depend_on_others_become_zero_by_orthonormalise():
+    """Rounding errors of a vector that nearly depends on another are no direction of their own."""
+    rng = np.random.default_rng(1)
+    vectors = rng.standard_normal((4, 2000, 8)).astype(np.float32)
+    vectors[..., 3:] = 0  # a space of three dimensions
+    vectors[1] = vectors[0] + np.float32(1e-3) * vectors[1]
+    orthonormalise(vectors)
+    assert not vectors[3].any()
+
+
 def test_a_span_projects_to_the_plane_of_its_vectors():
     rng = np.random.default_rng(2)
     units = rng.standard_normal((2, 4, 6)).astype(np.float32)
@@ -105,7 +115,11 @@ def test_a_span_projects_to_the_plane_of_its_vectors():
         ({"pair": "layers"}, 'simulate: pair must be "gradients" or "inputs"'),
         ({"method": "dense"}, "simulate: pairs are sampled by method='exact' only"),
         ({"width": 2}, "simulate: pairs need at least 3 units per layer, got a layer of 2"),
-        ({"activation": gw.residual(gw.dense("relu")), "gain": None}, "simulate: pairs are sampled in chains"),
+        (
+            {"activation": gw.residual(gw.dense("relu", width=2), gw.dense("relu", width=10)), "gain": None},
+            "simulate: pairs need at least 3 units per layer, got a layer of 2",
+        ),
+        ({"activation": gw.dense("relu", width=9), "gain": None}, "simulate: a block that is repeated must return"),
     ],
 )
 def test_invalid_pairs_are_reported(change, message):

@@ -242,6 +242,20 @@ def output_width(block: Block, width: int) -> int:
     return width
 
 
+def narrowest(block: Block, width: int) -> int:
+    """Return the number of units at the narrowest place that all of the signal passes if `width` units enter.
+
+    >>> narrowest(chain(dense("relu", width=4), dense("relu", width=9)), 9), narrowest(residual(dense(), dense()), 9)
+    (4, 9)
+    """
+    if not isinstance(block, Chain):
+        return min(width, output_width(block, width))
+    widths = [width]
+    for part in block.parts:
+        widths += [narrowest(part, width), width := output_width(part, width)]
+    return min(widths)
+
+
 def _parts(where: str, parts: tuple[Block, ...]) -> tuple[Block, ...]:
     if not parts:
         raise ValueError(f"{where}: at least one part is needed")

@@ -13,6 +13,8 @@ from gradwalk.display import INK, RED, Shown, axes_of, html_row
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+DEEP = 10  # layers of a chain from which the directions that pass are predicted
+
 _WIDTH = 100
 _FEW_DIRECTIONS = 2.0  # below which a deep chain hardly learns
 _HEAD = ("layer", "shape", "role", "reads", "std now", "std", "gain", "drift", "")

@@ -18,8 +18,8 @@ from gradwalk.activations import Activation
 from gradwalk.chains.choices import GivenActivations, Selection
 from gradwalk.chains.graph import OUTPUT, Dataflow, Op, Reading
 from gradwalk.checks import Weights
-from gradwalk.gains import GainEstimate, solve_gain, unsteady_message
-from gradwalk.plans import LayerRole, LeftAlone, Plan, PlanRow
+from gradwalk.gains import GainEstimate, Passage, solve_gain, unsteady_message
+from gradwalk.plans import DEEP, LayerRole, LeftAlone, Plan, PlanRow
 from gradwalk.theory import kind
 
 _ORDINARY = (0.3, 2.5)  # gains of the usual initialisers: LeCun 1, Glorot about 1, He 1.41
@@ -72,7 +72,8 @@ class Draft:
     @cached_property
     def plan(self) -> Plan:
         """The plan."""
-        return Plan(tuple(map(self._row, self.layers)), self.others, self._remarks())
+        rows = tuple(map(self._row, self.layers))
+        return Plan(rows, self.others, self._remarks(), self._passage(rows))
 
     @cached_property
     def unsteady(self) -> str | None:
@@ -93,6 +94,35 @@ class Draft:
     def _remarks(self) -> tuple[str, ...]:
         idle = "No layer is drawn: the model stays as it is." if self.layers and not self._laws else None
         return tuple(remark for remark in (self.unsteady, idle) if remark)
+
+    def _passage(self, rows: Sequence[PlanRow]) -> Passage | None:
+        """Return the passage of gradients through the network as planned, None unless it is a deep chain."""
+        if len(rows) < DEEP or not self._laws or not self._is_dense_chain():
+            return None
+        gains = {
+            row.name: row.std * math.sqrt(layer.fan_in) if row.gain is None else row.gain
+            for layer, row in zip(self.layers, rows, strict=True)
+        }
+        layers = [self._by_name[name] for name in self.dataflow.places]
+        reads = [self._activation(layer) for layer in layers]
+        widths = [layer.shape[-1] for layer in layers]
+        return Passage.through(widths, reads, [gains[layer.name] for layer in layers], lambda: self.weights)
+
+    def _is_dense_chain(self) -> bool:
+        """Return whether the layers are dense, each reads the one before it alone, and no dropout is between them."""
+        names = list(self.dataflow.places)
+        readings = [self._readings[name] for name in names[1:]]
+        return (
+            set(names) == set(self._by_name)
+            and all(layer.shape == (layer.fan_in, layer.shape[-1]) for layer in self.layers)
+            and [self._links.get(name) for name in names[1:]] == names[:-1]
+            and all(len(self._ends(self._by_name[name])) == 1 for name in names)
+            and not any(reading.dropout or reading.log_factor or reading.notes for reading in readings)
+        )
+
+    @cached_property
+    def _by_name(self) -> dict[str, WeightLayer]:
+        return {layer.name: layer for layer in self.layers}
 
     # What each layer reads.
 

@@ -2,7 +2,7 @@
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -11,14 +11,17 @@ import numpy as np
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation
+from gradwalk.blocks import Block, Dense, narrowest
 from gradwalk.checks import Weights
 from gradwalk.display import BLUE, INK, RED, Shown, axes_of
 from gradwalk.gains.solve import solve_gain
-from gradwalk.simulation import sample_participation, simulate
+from gradwalk.simulation import least_units, sample_participation, simulate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_LARGEST = 200_000  # units of all layers of a passage together, above which sampling would take long
+_LEAST_UNITS = 3  # of a layer, for which directions can be sampled
 _UNITS = 1e6  # drawn per estimate, times the number of gradients per network, where the number of networks is left open
 
 
@@ -27,11 +30,11 @@ class Directions(Shown):
     """How many directions pass through random networks at their initialization.
 
     Attributes:
-        activation: that of the networks.
+        activation: that of the networks, or the block that they repeat.
         width: units per layer, or all widths, input first.
-        depth: the number of weight layers.
+        depth: the number of weight layers, or of blocks.
         weights: "gaussian" or "orthogonal".
-        gain: the factor on the weights, or one per layer.
+        gain: the factor on the weights, or one per layer; None for a block, whose weight layers have their own.
         backward: the mean over networks of the participation ratio of the squared singular values of the Jacobian:
             how many independent gradients at one input still differ at layer 0. From 1 to the width.
         standard_error: of `backward`.
@@ -40,19 +43,21 @@ class Directions(Shown):
         forward_error: the standard error of `forward`.
         spread: the standard deviation of the final log-norm over the networks.
         networks: how many were sampled.
+        units: the number of units at the narrowest place: no more directions can pass.
     """
 
     activation: str
     width: int | tuple[int, ...]
     depth: int
     weights: Weights
-    gain: float | tuple[float, ...]
+    gain: float | tuple[float, ...] | None
     backward: float
     standard_error: float
     forward: float
     forward_error: float
     spread: float
     networks: int
+    units: int
 
     def __repr__(self) -> str:
         backward = f"{self.backward:.1f} ± {self.standard_error:.1f} backward"
@@ -72,18 +77,13 @@ class Directions(Shown):
         panel.legend(frameon=False)
         return panel
 
-    @property
-    def units(self) -> int:
-        """The width of the narrowest layer: no more directions can pass."""
-        return self.width if isinstance(self.width, int) else min(self.width)
-
     def rows(self) -> list[tuple[str, str]]:
         """Return what is known as names and values."""
         return [
             ("directions that pass backward", f"{self.backward:.2f} ± {self.standard_error:.2f} of {self.units}"),
             ("directions that pass forward", f"{self.forward:.2f} ± {self.forward_error:.2f} of {self.units}"),
             ("spread of the final log-norm", f"{self.spread:.3f}"),
-            ("gain g", f"{self.gain:.6f}" if isinstance(self.gain, float) else f"{len(self.gain)} gains"),
+            ("gain g", _shown_gain(self.gain)),
             ("weights", self.weights),
             ("networks sampled", f"{self.networks}"),
         ]
@@ -93,6 +93,12 @@ class Directions(Shown):
             f"<tr><td>{html.escape(name)}</td><td>{html.escape(value)}</td></tr>" for name, value in self.rows()
         )
         return f"<table><caption>{html.escape(self.activation)}, depth {self.depth}</caption>{cells}</table>"
+
+
+def _shown_gain(gain: float | tuple[float, ...] | None) -> str:
+    if gain is None:
+        return "those of the block"
+    return f"{gain:.6f}" if isinstance(gain, float) else f"{len(gain)} gains"
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,29 @@ class Passage:
     gains: tuple[float, ...]
     weights: Weights
 
+    @classmethod
+    def through(
+        cls,
+        widths: Sequence[int],
+        reads: Sequence[Activation | None],
+        gains: Sequence[float],
+        weights: Callable[[], Weights],
+    ) -> "Passage | None":
+        """Return the passage from the output of the last of some dense layers back to that of the first.
+
+        There is one entry per layer: its outputs, the activation that it reads, its gain. `weights` returns the kind of
+        weights. None is returned for layers that do not all read the same activation, are too many to sample, or are
+        zero.
+        """
+        if widths and widths[-1] < _LEAST_UNITS:  # a scalar output: the passage ends at the layer before it
+            widths, reads, gains = widths[:-1], reads[:-1], gains[:-1]
+        if len(widths) < 2 or min(widths) < _LEAST_UNITS or sum(widths) > _LARGEST:
+            return None
+        f = reads[1]
+        if f is None or any(each != f for each in reads[1:]) or not all(0 < gain < math.inf for gain in gains[1:]):
+            return None
+        return cls(f, tuple(widths), tuple(map(float, gains[1:])), weights())
+
     @property
     def units(self) -> int:
         """The width of the narrowest layer: no more directions can pass."""
@@ -127,7 +156,7 @@ class Passage:
 
 
 def directions(
-    activation: str | Activation,
+    activation: str | Activation | Block,
     width: int | Sequence[int],
     depth: int | None = None,
     *,
@@ -142,15 +171,16 @@ def directions(
     the same way. From Gaussian weights few directions pass once the depth reaches the width; from orthogonal ones more.
 
     Sampled, exact in law; the participation ratio is that of each network, averaged over the networks, with a bias of
-    a few percent at most; up to a fifth too small where a layer of 6 units or fewer is between wider ones. Results are
-    cached. The cost is O(width) per layer.
+    a few percent at most, none for up to 16 outputs. Results are cached. The cost is O(width) per layer.
 
     Args:
-        activation: a name such as "tanh" or "gelu@0.8", or an `Activation`.
+        activation: a name such as "tanh" or "gelu@0.8", or an `Activation`; or a block (see `gradwalk.blocks`), which
+            is repeated `depth` times.
         width: units per layer, or all depth + 1 widths, input first; at least 3.
-        depth: the number of weight layers; may be omitted if all widths are given.
+        depth: the number of weight layers, or of blocks; may be omitted if all widths are given.
         weights: "gaussian", or "orthogonal" for Haar orthogonal matrices.
-        gain: the factor on the weights, for all layers or one per layer (default: the unbiased gain).
+        gain: the factor on the weights, for all layers or one per layer (default: the unbiased gain). Not allowed for a
+            block, which carries its own gains.
         networks: how many to sample, at least 8; by default 16 to 128, fewer for larger networks.
         seed: of the samples.
 
@@ -164,19 +194,35 @@ def directions(
     >>> directions("linear", width=20, depth=50, weights="orthogonal")
     Directions(linear, depth 50, orthogonal: 20.0 ± 0.0 backward, 21.2 ± 0.8 forward, of 20)
     """
-    f = activations.activation(activation)
+    network = activation if isinstance(activation, Block) else activations.activation(activation)
     widths = checks.widths("directions", width, depth)
     checks.one_of("directions", "weights", weights, checks.WEIGHTS)
     number = checks.whole("directions", "seed", seed, least=0, most=2**63)
     count = default_networks(widths) if networks is None else checks.whole("directions", "networks", networks, least=8)
-    if min(widths) < 3:
-        raise ValueError(f"directions: every layer must have at least 3 units, got a layer of {min(widths)}")
+    if (least := least_units(network, widths)) < _LEAST_UNITS:
+        raise ValueError(f"directions: every layer must have at least {_LEAST_UNITS} units, got a layer of {least}")
+    gains = _gains(network, widths, weights, gain, number)
+    sampled = _sampled(network, widths, weights, gains, count, number)
+    shown, depth = widths if checks.is_several(width) else widths[0], len(widths) - 1
+    units = narrowest(network, widths[0]) if isinstance(network, Block) else min(widths)
+    return Directions(str(network), shown, depth, weights, gains, *sampled, networks=count, units=units)
+
+
+def _gains(
+    network: Activation | Block,
+    widths: tuple[int, ...],
+    weights: Weights,
+    gain: float | Sequence[float] | None,
+    seed: int,
+) -> float | tuple[float, ...] | None:
+    """Return the gains to sample with, None for a block."""
+    if isinstance(network, Block):
+        if gain is not None:
+            raise ValueError(f"directions: the weight layers of a block have their own gains, got gain={gain!r}")
+        return None
     if gain is None:
-        gain = solve_gain(f, widths, weights=weights, seed=number).value
-    gains = tuple(map(float, gain)) if checks.is_several(gain) else float(gain)  # type: ignore[arg-type]
-    sampled = _sampled(f, widths, weights, gains, count, number)
-    shown = widths if checks.is_several(width) else widths[0]
-    return Directions(f.name, shown, len(widths) - 1, weights, gains, *sampled, networks=count)
+        gain = solve_gain(network, widths, weights=weights, seed=seed).value
+    return tuple(map(float, gain)) if checks.is_several(gain) else float(gain)  # type: ignore[arg-type]
 
 
 def default_networks(widths: Sequence[int]) -> int:
@@ -186,23 +232,35 @@ def default_networks(widths: Sequence[int]) -> int:
 
 @lru_cache(maxsize=1024)
 def backward_directions(
-    f: Activation, widths: tuple[int, ...], weights: Weights, gain: float | tuple[float, ...], count: int, seed: int
+    network: Activation | Block,
+    widths: tuple[int, ...],
+    weights: Weights,
+    gain: float | tuple[float, ...] | None,
+    count: int,
+    seed: int,
 ) -> tuple[float, float]:
     """Return the mean participation ratio of that many networks, and its standard error."""
-    gains = np.broadcast_to(np.asarray(gain, dtype=float), len(widths) - 1)
-    ratios = sample_participation(f, widths, gains, weights, count, np.random.SeedSequence(seed))
+    own = network.gain if isinstance(network, Dense) else 1.0
+    gains = np.broadcast_to(np.asarray(own if gain is None else gain, dtype=float), len(widths) - 1)
+    ratios = sample_participation(network, widths, gains, weights, count, np.random.SeedSequence(seed))
     return float(ratios.mean()), float(ratios.std(ddof=1)) / math.sqrt(count)
 
 
 @lru_cache(maxsize=1024)
 def _sampled(
-    f: Activation, widths: tuple[int, ...], weights: Weights, gain: float | tuple[float, ...], count: int, seed: int
+    network: Activation | Block,
+    widths: tuple[int, ...],
+    weights: Weights,
+    gain: float | tuple[float, ...] | None,
+    count: int,
+    seed: int,
 ) -> tuple[float, float, float, float, float]:
     """Return directions backward and forward, each with its standard error, and the spread of the final log-norm."""
+    backward = backward_directions(network, widths, weights, gain, count, seed)
     many, depth = 8 * count, len(widths) - 1
-    pairs = simulate(f, widths, gain=gain, walks=many, rng=seed, weights=weights, every=depth, pair="inputs")
+    pairs = simulate(network, widths, gain=gain, walks=many, rng=seed, weights=weights, every=depth, pair="inputs")
     assert pairs.pair is not None
     squared = pairs.pair.signal_cosine[:, 0] ** 2
     forward = 1 / float(squared.mean())
     error = forward**2 * float(squared.std(ddof=1)) / math.sqrt(many)
-    return *backward_directions(f, widths, weights, gain, count, seed), forward, error, pairs.spread
+    return *backward, forward, error, pairs.spread

@@ -3,8 +3,9 @@
 from gradwalk.simulation.jacobians import jacobian_singular_values, participation_ratio
 from gradwalk.simulation.pairs import PairKind
 from gradwalk.simulation.participation import sample_participation
+from gradwalk.simulation.samplers import Method, least_units
 from gradwalk.simulation.tracks import Pair
-from gradwalk.simulation.walks import Method, Walks, simulate
+from gradwalk.simulation.walks import Walks, simulate
 
 __all__ = [
     "Method",
@@ -12,6 +13,7 @@ __all__ = [
     "PairKind",
     "Walks",
     "jacobian_singular_values",
+    "least_units",
     "participation_ratio",
     "sample_participation",
     "simulate",

@@ -1,11 +1,12 @@
 """The exact sampler for blocks: the joint law of the forward and backward pass, with vectors in the place of matrices.
 
-The cost is O(width) per weight layer. See `operations` for what blocks are made of.
+The cost is O(width) per weight layer. See `operations` for what blocks are made of, and `block_pairs` for networks
+with several gradients.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,72 +18,73 @@ from gradwalk.simulation.normals import Normals, dot
 from gradwalk.simulation.operations import (
     Drop,
     Measure,
-    Multiply,
     Normalise,
-    Operation,
     Respond,
     Slope,
     Start,
-    Tape,
-    Vector,
+    Stream,
     back,
     operations,
     run,
 )
-from gradwalk.simulation.signal import ATTEMPTS, Signal
+from gradwalk.simulation.products import Multiply, MultiplyPair
+from gradwalk.simulation.signal import ATTEMPTS, Signal, rows_to_redraw
+from gradwalk.simulation.vectors import Operation, Tape, Vector
+
+BlocksT = TypeVar("BlocksT", bound="BlockForward")
 
 
 class BlockLayer(NamedTuple):
     """The stream between two blocks, up to the first weight matrix of the upper one, and how it was reached.
 
-    log_scale: of the stream. output: what that matrix reads. body: the tapes of the lower block from its first matrix
-    on, empty for layer 0. entry: those of the upper block before its first matrix.
+    stream: what is reported of it. output: what that matrix reads. body: the tapes of the lower block from its first
+    matrix on, empty for layer 0. entry: those of the upper block before its first matrix, `stream` included.
     """
 
-    log_scale: Array
+    stream: Stream
     output: Signal
     body: list[Tape]
     entry: list[Tape]
     resampled: int
 
-
-class BlockGradient(NamedTuple):
-    """The gradient with respect to the stream, and the tapes of the block below it from its first matrix on."""
-
-    vector: Vector
-    body: list[Tape]
+    @property
+    def log_scale(self) -> Array:
+        """ln of the root mean square of the stream in each row."""
+        return self.stream.log_rms
 
 
-class BlockSampler:
-    """Draws networks of one repeated block without their matrices. Subclass with `of(block)`; see `Sampler`.
+class BlockForward:
+    """Draws networks of one repeated block without their matrices: the part that all samplers of gradients share.
 
     Outside residual sums, where nothing may replace a signal that dies, the operations from one weight matrix to the
     next are drawn again in the walks in which nothing passes the activation that they lead to, as in a chain. A norm
     removes the change of its input's length, so that two units must pass where one follows the matrix that reads them.
+    Subclass with `of(block)`; see `Sampler` for the methods.
     """
 
     block: ClassVar[Block]
     block_factor: ClassVar[float] = 1.0
+    inputs: ClassVar[int] = 1  # per network, each a row of all arrays
 
     def __init__(self, network: Block, weights: Weights, arena: Arena, seed: np.random.SeedSequence) -> None:
         forward, backward = seed.spawn(2)
         self.arena = arena
         self.luck: Array | float = 0.0
         self._forward, self._backward = Normals(forward), Normals(backward)
-        sequence = _before_norms(operations(network, weights == "orthogonal"))
-        first = next((index for index, each in enumerate(sequence) if isinstance(each, Multiply)), 0)
-        self._entry: tuple[Operation, ...] = (Measure(), *sequence[:first])
+        sequence = _before_norms(operations(network, weights == "orthogonal", self.inputs))
+        first = next((index for index, each in enumerate(sequence) if _is_product(each)), 0)
+        self._entry: tuple[Operation, ...] = (Measure(self.inputs), *sequence[:first])
         self._body = sequence[first:]
 
-    @staticmethod
-    def of(block: Block) -> "type[BlockSampler]":
+    @classmethod
+    def of(cls: type[BlocksT], block: Block) -> type[BlocksT]:
         """Return the sampler of networks that repeat this block."""
-        return type("BlockSampler", (BlockSampler,), {"block": block})
+        return type(cls.__name__, (cls,), {"block": block})
 
     @classmethod
     def layer_bytes(cls, width_in: int, width_out: int) -> int:
         """Return how many bytes of one layer of one walk stay in memory until the backward pass."""
-        return tape_bytes(cls.block, width_out) + 4 * width_out + 16
+        return cls.inputs * (tape_bytes(cls.block, width_out) + 4 * width_out + 16)
 
     def mark(self) -> Callable[[], None]:
         """Return a function that rewinds the forward draws to this point."""
@@ -90,7 +92,8 @@ class BlockSampler:
 
     def first(self, walks: int, width: int) -> BlockLayer:
         """Return layer 0: a stream of independent components with unit variance."""
-        nothing = Vector(np.zeros((walks, width), np.float32), np.zeros(walks))
+        rows = self.inputs * walks
+        nothing = Vector(np.zeros((rows, width), np.float32), np.zeros(rows))
         output, (_, *entry), resampled = self._draw((Start(), *self._entry), nothing)
         return BlockLayer(entry[0], _signal(output), [], entry, resampled)
 
@@ -100,20 +103,15 @@ class BlockSampler:
         body, entry = tapes[: len(self._body)], tapes[len(self._body) :]
         return BlockLayer(entry[0], _signal(output), body, entry, resampled)
 
-    def top(self, below: Signal, width: int, gain: float) -> tuple[Array, BlockGradient]:
-        """Return ln of the scale of the stream that leaves the last block, and a random gradient there."""
+    def _last(self, below: Signal) -> tuple[Vector, list[Tape]]:
+        """Return the stream that leaves the last block, and the tapes of that from its first matrix on."""
         stream, body, _ = self._draw(self._body, _vector(below))
-        values = self._backward.draw(*stream.values.shape)
-        return stream.log_rms, BlockGradient(Vector(values, -0.5 * np.log(dot(values, values))), body)
+        return stream, body
 
-    def backward(self, gradient: BlockGradient, layer: BlockLayer) -> tuple[BlockGradient, Array]:
-        """Return the gradient one block down, with unit length, and ln of the factor by which its length grew."""
-        at_matrix = back(self._body, gradient.vector, gradient.body, self._backward)
-        below = back(self._entry, at_matrix, layer.entry, self._backward)
-        growth = below.log_length
-        if not np.isfinite(growth).all():
-            raise ValueError("simulate: nothing passes some block on the way back; widen the layers or add a skip")
-        return BlockGradient(Vector(below.values, below.log_scale - growth), layer.body), growth
+    def _down(self, gradient: Vector, body: list[Tape], layer: BlockLayer) -> Vector:
+        """Return the gradient one block down, given the tapes of that block from its first matrix on."""
+        at_matrix = back(self._body, gradient, body, self._backward)
+        return back(self._entry, at_matrix, layer.entry, self._backward)
 
     def _draw(self, sequence: tuple[Operation, ...], signal: Vector) -> tuple[Vector, list[Tape], int]:
         """Return the output of operations, their tapes, and how often parts of them were drawn again."""
@@ -128,13 +126,53 @@ class BlockSampler:
         output, tapes = run(stage, signal, self._forward)
         resampled = 0
         for _ in range(ATTEMPTS):
-            rows = _inactive(output, tapes)
+            rows = rows_to_redraw(_active(output, tapes), self.inputs)
             if rows.size == 0:
                 return output, tapes, resampled
             again = run(stage, Vector(signal.values[rows], signal.log_scale[rows]), self._forward)
             _replace((output, tapes), rows, again)
-            resampled += rows.size
+            resampled += rows.size // self.inputs
         raise ValueError("simulate: nothing passes some block; widen the layers or add a skip")
+
+
+class BlockGradient(NamedTuple):
+    """The gradient with respect to the stream, and the tapes of the block below it from its first matrix on."""
+
+    vector: Vector
+    body: list[Tape]
+
+
+class BlockSampler(BlockForward):
+    """Draws networks of one repeated block, and takes a gradient back through each."""
+
+    def top(self, below: Signal, width: int, gain: float) -> tuple[Array, BlockGradient]:
+        """Return ln of the scale of the stream that leaves the last block, and a random gradient there."""
+        stream, body = self._last(below)
+        return stream.log_rms, BlockGradient(random_unit(self._backward, stream), body)
+
+    def backward(self, gradient: BlockGradient, layer: BlockLayer) -> tuple[BlockGradient, Array]:
+        """Return the gradient one block down, with unit length, and ln of the factor by which its length grew."""
+        vector, growth = unit_length(self._down(gradient.vector, gradient.body, layer))
+        return BlockGradient(vector, layer.body), growth
+
+
+def random_unit(normals: Normals, like: Vector) -> Vector:
+    """Return a random vector of unit length for each row of another one."""
+    values = normals.draw(*like.values.shape)
+    return Vector(values, -0.5 * np.log(dot(values, values)))
+
+
+def unit_length(gradient: Vector) -> tuple[Vector, Array]:
+    """Return gradients at unit length, and ln of their lengths; an error if one of them is zero."""
+    log_length = gradient.log_length
+    if not np.isfinite(log_length).all():
+        raise nothing_passes()
+    return Vector(gradient.values, gradient.log_scale - log_length), log_length
+
+
+def nothing_passes() -> ValueError:
+    """Return the error of a block that passes no gradient."""
+    return ValueError("simulate: nothing passes some block on the way back; widen the layers or add a skip")
 
 
 def tape_bytes(block: Block, width: int) -> int:
@@ -154,14 +192,18 @@ def tape_bytes(block: Block, width: int) -> int:
 
 def _stages(sequence: tuple[Operation, ...]) -> list[tuple[Operation, ...]]:
     """Return operations cut before each weight matrix."""
-    edges = [index for index, each in enumerate(sequence) if index == 0 or isinstance(each, Multiply)]
+    edges = [index for index, each in enumerate(sequence) if index == 0 or _is_product(each)]
     return [sequence[start:end] for start, end in zip(edges, [*edges[1:], len(sequence)], strict=True)]
 
 
-def _inactive(output: Vector, tapes: list[Tape]) -> Indices:
-    """Return in which walks the signal is zero, or the slope of the activation that it has just passed."""
+def _is_product(operation: Operation) -> bool:
+    return isinstance(operation, Multiply | MultiplyPair)
+
+
+def _active(output: Vector, tapes: list[Tape]) -> Array:
+    """Return in which rows neither the signal is zero nor the slope of the activation that it has just passed."""
     slope = tapes[-1].log_slope if isinstance(tapes[-1], Slope) else 0.0
-    return np.flatnonzero(~np.isfinite(output.log_length + slope))
+    return np.asarray(np.isfinite(output.log_length + slope))
 
 
 def _before_norms(sequence: tuple[Operation, ...]) -> tuple[Operation, ...]:

@@ -5,18 +5,23 @@ Given a = g W h, the matrix takes orthonormal vectors u_j back independently of 
 and a Haar matrix as in `haar.transposed_frame`. Behind each layer the frame is made orthonormal again. The product of
 the triangular factors then holds the scalar products of any gradients that the frame spans, however small the angle
 between them has become. Exact in law, O(width) per layer and gradient.
+
+A layer with no more units than the frame has vectors is filled by a frame of as many vectors as it has units.
 """
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from gradwalk.activations import Array
 from gradwalk.simulation import haar
 from gradwalk.simulation.exact import ExactLayer, ForwardSampler
-from gradwalk.simulation.normals import column, dot, orthonormalise
-from gradwalk.simulation.signal import Signal
+from gradwalk.simulation.normals import column, dot, spanned
+from gradwalk.simulation.sampler import LayerSampler, LayerT
+from gradwalk.simulation.signal import Signal, next_log_scale
+
+FrameT = TypeVar("FrameT")
 
 
 class Frame(NamedTuple):
@@ -33,31 +38,41 @@ class Turn(NamedTuple):
     log_factor: Array
 
 
+class FrameSampler(LayerSampler[LayerT], Protocol[LayerT, FrameT]):
+    """Draws the layers of a block of walks, and turns an orthonormal frame of gradients at their input.
+
+    `FrameT` is what it keeps of the frame.
+    """
+
+    size: ClassVar[int]  # of the frame, in layers that have as many units
+
+    def random(self, below: Signal, width: int, gain: float) -> tuple[Array, FrameT, Array]:
+        """Return ln of the scale of the last layer, a frame of random gradients there, and their triangular factor."""
+
+    def turned(self, frame: FrameT, layer: LayerT) -> tuple[FrameT, Turn]:
+        """Return the frame at `layer`, one layer down, and what turned it, at gain 1."""
+
+
 class Frames(ForwardSampler):
-    """Draws the layers of a block of walks, and turns an orthonormal frame of `size` gradients at their input."""
+    """Draws the layers of a block of walks of a chain, and turns a frame of `size` gradients. See `FrameSampler`."""
 
-    size: ClassVar[int] = 2
-
-    @staticmethod
-    def of(size: int) -> "type[Frames]":
-        """Return the sampler of frames of that many gradients."""
-        return type("Frames", (Frames,), {"size": size})
+    size: ClassVar[int] = 16
 
     @classmethod
     def layer_bytes(cls, width_in: int, width_out: int) -> int:
         """Return how many bytes of one layer of one walk are in use: what waits for the way back, and the frame."""
         return 12 * width_out + 40 + 4 * (cls.size - 2) * width_out
 
-    def random(self, below: Signal, width: int) -> tuple[Frame, Array]:
-        """Return a frame of random gradients at the last layer, and the triangular factor of these gradients."""
-        x, vectors = self._image(len(below.h), width, below.h.shape[1]), self._normal(len(below.h), width)
-        triangular = orthonormalise(vectors)
-        return Frame(dot(x, vectors), width), triangular
+    def random(self, below: Signal, width: int, gain: float) -> tuple[Array, Frame, Array]:
+        """Return ln of the scale of the last layer, a frame of random gradients there, and their triangular factor."""
+        x = self._image(len(below.h), width, below.h.shape[1])
+        vectors, triangular = spanned(self._normal(min(self.size, width), len(below.h), width), x)
+        return next_log_scale(below, gain), Frame(dot(x, vectors), width), triangular
 
     def turned(self, frame: Frame, layer: ExactLayer) -> tuple[Frame, Turn]:
         """Return the frame at `layer`, one layer down, and what turned it, at gain 1."""
         (h, _), slope, log_slope = layer.response
-        delta, squared = self._normal(*h.shape), dot(h, h)
+        delta, squared = self._normal(len(frame.overlap), *h.shape), dot(h, h)
         if self.orthogonal:
             along = h / column(np.sqrt(squared))
             log_factor = haar.transposed_frame(self._backward, delta, frame.overlap, along, frame.width)
@@ -65,8 +80,8 @@ class Frames(ForwardSampler):
             delta += h * column(frame.overlap / np.sqrt(squared) - dot(h, delta) / squared)
             log_factor = -0.5 * math.log(h.shape[1])
         delta *= slope
-        triangular = orthonormalise(delta)
-        return Frame(dot(layer.x, delta), h.shape[1]), Turn(triangular, log_factor + log_slope)
+        vectors, triangular = spanned(delta, layer.x)
+        return Frame(dot(layer.x, vectors), h.shape[1]), Turn(triangular, log_factor + log_slope)
 
-    def _normal(self, walks: int, width: int) -> Array:
-        return self._backward.draw(self.size * walks, width).reshape(self.size, walks, width)
+    def _normal(self, size: int, walks: int, width: int) -> Array:
+        return self._backward.draw(size * walks, width).reshape(size, walks, width)

@@ -71,12 +71,17 @@ def transposed_frame(normals: Normals, delta: Array, overlap: Array, along: Arra
 
     As `transposed`, for several vectors: `delta` has the axes vector, walk, component, and `overlap` vector, walk. With
     b the components of the W^T u along h, their parts across have the scalar products 1 - b b^T, whose square root is
-    1 - b b^T (1 - sqrt(1 - |b|^2)) / |b|^2.
+    1 - b b^T (1 - sqrt(1 - |b|^2)) / |b|^2. As many u as the larger space has dimensions must have the first one along
+    the image of h.
     """
     n = delta.shape[2]
     b = overlap / math.sqrt(max(n, width_out))
     delta -= along * column(dot(along, delta))
-    frame(normals, delta, max(width_out - n, 0))
+    if len(delta) == max(n, width_out):
+        delta[0] = 0.0  # nothing of it is across h
+        frame(normals, delta[1:], max(width_out - n, 0))
+    else:
+        frame(normals, delta, max(width_out - n, 0))
     squared = np.minimum((b**2).sum(axis=0), 1.0)
     bend = (1 - np.sqrt(1 - squared)) / np.maximum(squared, 1e-30)
     mean = (delta * column(b)).sum(axis=0)

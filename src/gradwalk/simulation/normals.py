@@ -10,6 +10,7 @@ import scipy
 from gradwalk.activations import Array, Indices
 
 _MERGED = 1e-3  # the sine of an angle below which two vectors count as parallel
+_FAINT = 1e-2  # the part of a vector that may be left by Gram-Schmidt before its rounding errors are removed
 
 
 class Normals:
@@ -94,13 +95,44 @@ def orthonormalise(vectors: Array, least: float = 1e-6) -> Array:
     factor = np.zeros((len(vectors), *vectors.shape[:2]))
     for j, vector in enumerate(vectors):
         length = np.sqrt(dot(vector, vector))
-        length[length <= least * np.sqrt((factor[:, j] ** 2).sum(axis=0) + length**2)] = 0.0
+        whole = np.sqrt((factor[:, j] ** 2).sum(axis=0) + length**2)
+        faint = np.flatnonzero(length < _FAINT * whole)
+        if faint.size:
+            length[faint] = _cleaned(vectors, j, faint)
+        length[length <= least * whole] = 0.0
         vector *= column(np.divide(1.0, length, out=np.zeros_like(length), where=length > 0))
         factor[j, j], rest = length, vectors[j + 1 :]
         if len(rest):
             factor[j, j + 1 :] = dot(vector, rest)
             rest -= vector * column(factor[j, j + 1 :])
     return factor
+
+
+def _cleaned(vectors: Array, j: int, walks: Indices) -> Array:
+    """Make vector j of these walks orthogonal to those before it once more, and return its length."""
+    vector = vectors[j, walks]
+    for before in vectors[:j, walks]:
+        vector -= before * column(dot(before, vector))
+    vectors[j, walks] = vector
+    return np.sqrt(dot(vector, vector))
+
+
+def spanned(vectors: Array, x: Array) -> tuple[Array, Array]:
+    """Return orthonormal vectors that span the given ones of each walk, and the coordinates of these.
+
+    `vectors` has the axes vector, walk, component, and is overwritten; the coordinates, those of `orthonormalise`.
+    Where the vectors fill the space, the first of the orthonormal ones is along x: a Haar matrix maps the others freely
+    to what is across the source of x.
+    """
+    units = vectors.shape[2]
+    if len(vectors) < units:
+        return vectors, orthonormalise(vectors)
+    vectors = np.concatenate([x[None], vectors])
+    factor = orthonormalise(vectors)
+    lengths = np.einsum("jjw->jw", factor)
+    lengths[0] = np.inf
+    kept = np.argsort(-lengths, axis=0)[:units, :, None]  # the others depend on these
+    return np.take_along_axis(vectors, kept, 0), np.take_along_axis(factor[:, 1:], kept.transpose(0, 2, 1), 0)
 
 
 class Span(NamedTuple):

@@ -1,51 +1,22 @@
-"""What blocks are made of, forward and back: responses, products with random matrices, norms, dropout, residual sums.
+"""What blocks are made of, forward and back: responses, norms, dropout, residual sums, and the products of `products`.
 
-A weight matrix W that mapped h to a = g W h takes a gradient u back as
-    W^T u = h (a . u) / (g |h|^2) + (I - h h^T / |h|^2) xi |u| / sqrt(N),   xi standard normal,
-exact in law given all that the forward pass reveals of W; Haar matrices likewise, see `haar`. Norms, dropout and
-residual sums are deterministic given the signal and the masks, and their transposed Jacobians are applied as they are.
+All but the products are deterministic given the signal and the masks, and their transposed Jacobians are applied as
+they are, row by row. So two inputs of a network are two rows, each with masks of its own, and several gradients at one
+input have an axis more, in front: only the products couple them.
 """
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from gradwalk.activations import Array
 from gradwalk.blocks import Block, Dense, Dropout, Norm, Residual
-from gradwalk.simulation import haar
-from gradwalk.simulation.normals import Normals, column, dot, gaussian_image
+from gradwalk.simulation.normals import Normals, column, dot
+from gradwalk.simulation.products import Multiply, MultiplyPair
 from gradwalk.simulation.signal import dropped, respond
-
-Tape = Any  # what an operation keeps for its own backward pass: arrays with one row per walk, in tuples and lists
-
-
-class Vector(NamedTuple):
-    """One vector per walk, exp(log_scale) * values; log_scale is -inf where the vector is zero."""
-
-    values: Array
-    log_scale: Array
-
-    @property
-    def log_length(self) -> Array:
-        """ln of the length of each vector."""
-        return np.asarray(self.log_scale + 0.5 * np.log(dot(self.values, self.values)))
-
-    @property
-    def log_rms(self) -> Array:
-        """ln of the root mean square of the components of each vector."""
-        return np.asarray(self.log_length - 0.5 * math.log(self.values.shape[1]))
-
-
-class Operation(Protocol):
-    """One operation on the signal of many walks, with its transposed Jacobian."""
-
-    def forward(self, signal: Vector, normals: Normals) -> tuple[Vector, Tape]:
-        """Return the output and what the backward pass needs."""
-
-    def backward(self, gradient: Vector, tape: Tape, normals: Normals) -> Vector:
-        """Return the gradient with respect to the input, given that with respect to the output."""
+from gradwalk.simulation.vectors import Operation, Tape, Vector, paired
 
 
 @dataclass(frozen=True)
@@ -61,15 +32,24 @@ class Start:
         return gradient
 
 
+class Stream(NamedTuple):
+    """ln of the root mean square of the stream in each row, and its cosine with that of the other input, if any."""
+
+    log_rms: Array
+    cosine: Array
+
+
 @dataclass(frozen=True)
 class Measure:
-    """Keeps ln of the root mean square of the signal, and passes it on."""
+    """Keeps what is reported of the stream, and passes it on; `inputs`: how many go through each network."""
 
-    def forward(self, signal: Vector, normals: Normals) -> tuple[Vector, Array]:
+    inputs: int = 1
+
+    def forward(self, signal: Vector, normals: Normals) -> tuple[Vector, Stream]:
         """Return the signal as it is."""
-        return signal, signal.log_rms
+        return signal, Stream(signal.log_rms, row_cosines(signal.values, self.inputs))
 
-    def backward(self, gradient: Vector, tape: Array, normals: Normals) -> Vector:
+    def backward(self, gradient: Vector, tape: Stream, normals: Normals) -> Vector:
         """Return the gradient as it is."""
         return gradient
 
@@ -105,43 +85,6 @@ class Respond:
         return Vector(gradient.values * tape.slope, gradient.log_scale + tape.log_slope)
 
 
-class Image(NamedTuple):
-    """What a random matrix has revealed of itself: the unit vector along h, zero if h is, and its image."""
-
-    direction: Array
-    image: Array
-
-
-@dataclass(frozen=True)
-class Multiply:
-    """The product g W h of a weight layer; where h is zero, nothing of W is revealed."""
-
-    layer: Dense
-    orthogonal: bool
-
-    def forward(self, signal: Vector, normals: Normals) -> tuple[Vector, Image]:
-        """Return g W h."""
-        walks, width_in = signal.values.shape
-        squared = dot(signal.values, signal.values)
-        direction = signal.values * column(np.where(squared > 0, squared, 1.0) ** -0.5)
-        draw = haar.image if self.orthogonal else gaussian_image
-        image = draw(normals, walks, self.layer.width or width_in, width_in)
-        return Vector(image, math.log(self.layer.gain) + signal.log_rms), Image(direction, image)
-
-    def backward(self, gradient: Vector, tape: Image, normals: Normals) -> Vector:
-        """Return g W^T u."""
-        width_in, length = tape.direction.shape[1], np.sqrt(dot(gradient.values, gradient.values))
-        overlap = dot(tape.image, gradient.values) / np.where(length > 0, length, 1.0)
-        delta = normals.draw(len(length), width_in)
-        if self.orthogonal:
-            log_factor = haar.transposed(normals, delta, overlap, tape.direction, tape.image.shape[1])
-        else:
-            known = (tape.direction != 0).any(axis=1)  # h = 0 reveals nothing: W^T u is an independent vector
-            delta += tape.direction * column(np.where(known, overlap - dot(tape.direction, delta), 0.0))
-            log_factor = -0.5 * math.log(width_in)
-        return Vector(delta, gradient.log_scale + np.log(length) + log_factor + math.log(self.layer.gain))
-
-
 class Divisor(NamedTuple):
     """The output of a norm by groups, and ln of what it divided by, per walk and group."""
 
@@ -162,17 +105,17 @@ class Normalise:
         if self.norm.kind == "layer":
             grouped = grouped - grouped.mean(axis=2, keepdims=True)
         rms = np.sqrt(np.vecdot(grouped, grouped) / grouped.shape[2])
-        rms[rms == 0] = 1  # the epsilon of real norms makes the output 0 as well
-        output = grouped / rms[..., None]
-        log_divisor = np.log(rms.astype(np.float64)) + signal.log_scale[:, None]
+        zero = (rms == 0) | np.isneginf(signal.log_scale)[:, None]  # real norms return 0 then, by their epsilon
+        output = grouped * np.divide(1, rms, out=np.zeros_like(rms), where=~zero)[..., None]
+        log_divisor = np.where(zero, 0.0, np.log(rms.astype(np.float64)) + signal.log_scale[:, None])
         return Vector(output.reshape(walks, width), np.zeros(walks)), Divisor(output, log_divisor)
 
     def backward(self, gradient: Vector, tape: Divisor, normals: Normals) -> Vector:
         """Return (u - mean(u) - y (y . u) / n) / divisor in each group of n units; an RMS norm keeps the mean."""
-        u = gradient.values.reshape(tape.output.shape)
+        u = gradient.values.reshape(*gradient.values.shape[:-1], *tape.output.shape[1:])
         u = u - tape.output * (np.vecdot(u, tape.output) / tape.output.shape[2])[..., None]
         if self.norm.kind == "layer":
-            u = u - u.mean(axis=2, keepdims=True)
+            u = u - u.mean(axis=-1, keepdims=True)
         least = tape.log_divisor.min(axis=1)
         u = u * np.exp(least[:, None] - tape.log_divisor)[..., None].astype(u.dtype)
         return Vector(u.reshape(gradient.values.shape), gradient.log_scale - least)
@@ -212,17 +155,26 @@ class Add:
         return _sum(self.skip, gradient, self.scale, back(self.branch, gradient, tape, normals))
 
 
-def operations(block: Block, orthogonal: bool) -> tuple[Operation, ...]:
-    """Return the operations of a block in the order of the forward pass."""
+def operations(block: Block, orthogonal: bool, inputs: int = 1) -> tuple[Operation, ...]:
+    """Return the operations of a block in the order of the forward pass, for one or two inputs per network."""
     if isinstance(block, Dense):
-        return Respond(block), Multiply(block, orthogonal)
+        multiply = Multiply if inputs == 1 else MultiplyPair
+        return Respond(block), multiply(block, orthogonal)
     if isinstance(block, Norm):
         return (Normalise(block),)
     if isinstance(block, Dropout):
         return (Drop(block.rate),)
     if isinstance(block, Residual):
-        return (Add(operations(block.branch, orthogonal), block.scale, block.skip),)
-    return tuple(operation for part in block.parts for operation in operations(part, orthogonal))
+        return (Add(operations(block.branch, orthogonal, inputs), block.scale, block.skip),)
+    return tuple(operation for part in block.parts for operation in operations(part, orthogonal, inputs))
+
+
+def row_cosines(rows: Array, inputs: int) -> Array:
+    """Return the cosine of each row with that of the other input of its network; 1 for one input per network."""
+    if inputs == 1:
+        return np.ones(len(rows))
+    one, other = paired(rows)
+    return np.tile(dot(one, other) / np.sqrt(dot(one, one) * dot(other, other)), 2)
 
 
 def run(sequence: tuple[Operation, ...], signal: Vector, normals: Normals) -> tuple[Vector, list[Tape]]:
@@ -247,6 +199,6 @@ def _sum(first: float, one: Vector, second: float, other: Vector) -> Vector:
     largest = logs.max(axis=0)
     shares = np.exp(logs - np.where(np.isfinite(largest), largest, 0.0))
     values = one.values * column(shares[0]) + other.values * column(shares[1])
-    rms = np.sqrt(dot(values, values) / values.shape[1])
+    rms = np.sqrt(dot(values, values) / values.shape[-1])
     values *= column(1 / np.where(rms > 0, rms, 1.0))
     return Vector(values, largest + np.log(rms))

@@ -1,21 +1,18 @@
 """Two gradients per network, at one input or at two: the walk of the angle between them, beside those of their norms.
 
-For two inputs with the images A = g W H, H = [h_1 h_2], the gradients U = [u_1 u_2] go back through W as
-    W^T U = H (H^T H)^-1 A^T U / g + (I - P) Xi R / sqrt(N),   R^T R = U^T U,
-P the projection to the plane of the h and Xi standard normal; for a Haar matrix see `haar.transposed_pair`. Both are
-exact in law, O(width) per layer. For two gradients at one input see `frames`.
+For two gradients at one input see `frames`, for two inputs `planes`. Exact in law, O(width) per layer.
 """
 
 import math
 from collections.abc import Callable
-from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from gradwalk.activations import Array, Indices
-from gradwalk.simulation import haar
+from gradwalk.simulation import planes
 from gradwalk.simulation.exact import ExactLayer, ForwardSampler
-from gradwalk.simulation.frames import Frame, Frames
+from gradwalk.simulation.frames import Frame, Frames, FrameSampler, FrameT
 from gradwalk.simulation.networks import Networks
 from gradwalk.simulation.normals import Span, column, dot
 from gradwalk.simulation.sampler import LayerT
@@ -49,10 +46,10 @@ class Gradients(Protocol):
 GradientsT = TypeVar("GradientsT", bound=Gradients)
 
 
-class GradientPair(NamedTuple):
+class GradientPair(NamedTuple, Generic[FrameT]):
     """Two gradients at one input: the frame that they span, the first of them along its first vector."""
 
-    frame: Frame
+    frame: FrameT
     angle: Angle
 
     @property
@@ -61,17 +58,16 @@ class GradientPair(NamedTuple):
         return 1.0
 
 
-class GradientPairSampler(Frames):
-    """Draws the layers of a block of walks, and takes two gradients at one input back through them."""
+class GradientPairs(FrameSampler[LayerT, FrameT], Protocol[LayerT, FrameT]):
+    """Takes two gradients at one input back, by frames of two. To be mixed into a sampler of frames."""
 
-    def top(self, below: Signal, width: int, gain: float) -> tuple[Array, GradientPair]:
+    def top(self, below: Signal, width: int, gain: float) -> tuple[Array, GradientPair[FrameT]]:
         """Return ln of the scale of the last layer, and two random gradients there."""
-        frame, triangular = self.random(below, width)
-        log_scale = next_log_scale(below, gain)
+        log_scale, frame, triangular = self.random(below, width, gain)
         angle, _ = _angle(triangular[0, 1], np.log(triangular[1, 1]))
         return log_scale, GradientPair(frame, angle)
 
-    def backward(self, gradient: GradientPair, layer: ExactLayer) -> tuple[GradientPair, Array]:
+    def backward(self, gradient: GradientPair[FrameT], layer: LayerT) -> tuple[GradientPair[FrameT], Array]:
         """Return the gradients at `layer`, one layer down, and ln of the growth of each (gradient, walk) at gain 1."""
         frame, (triangular, log_factor) = self.turned(gradient.frame, layer)
         first, mixed, across = np.maximum(triangular[0, 0], _LEAST), triangular[0, 1], triangular[1, 1]
@@ -79,6 +75,12 @@ class GradientPairSampler(Frames):
         along = cosine * first + np.exp(log_sine) * mixed
         angle, log_length = _angle(along, log_sine + np.log(np.maximum(across, _LEAST)))
         return GradientPair(frame, angle), np.stack([np.log(first), log_length]) + log_factor
+
+
+class GradientPairSampler(Frames, GradientPairs[ExactLayer, Frame]):
+    """Draws the layers of a block of walks of a chain, and takes two gradients at one input back through them."""
+
+    size: ClassVar[int] = 2
 
 
 def _angle(along: Array, log_across: Array) -> tuple[Angle, Array]:
@@ -139,37 +141,14 @@ class InputPairSampler(ForwardSampler):
     def backward(self, gradient: InputPair, layer: ExactLayer) -> tuple[InputPair, Array]:
         """Return the gradients at `layer`, one layer down, and ln of the growth of each (gradient, walk) at gain 1."""
         (h, _), slope, log_slope = layer.response
-        span, delta = Span.of(h), self._backward.draw(2 * h.shape[1], h.shape[2]).reshape(h.shape)
-        inside = dot(h[:, None], delta)
-        first, mixed, second, known, log_factor = self._mix(gradient, span, delta, inside)
-        inside = span.solved(inside)
-        span_part = known - np.stack([inside[:, 0] * first, inside[:, 0] * mixed + inside[:, 1] * second], axis=1)
-        delta[1] *= column(second)
-        delta[1] += delta[0] * column(mixed)
-        if self.orthogonal:  # otherwise it is 1
-            delta[0] *= column(first)
-        span.add(delta, span_part)
+        overlap, cosine, width = gradient.overlap, gradient.angle.cosine, gradient.x.shape[2]
+        delta, log_factor = planes.transposed(self._backward, Span.of(h), overlap, cosine, width, self.orthogonal)
         delta *= slope
         pair, log_length = _measured(layer.x, delta)
         return pair, log_length + log_factor + log_slope
 
-    def _mix(self, gradient: InputPair, span: Span, delta: Array, inside: Array) -> haar.Mix:
-        """Return how normal vectors are mixed into W^T u of the two gradients, given the images of the inputs."""
-        cosine, log_sine = gradient.angle
-        if self.orthogonal:
-            return haar.mix(self._backward, delta, inside, span, cosine, gradient.overlap, gradient.x.shape[2])
-        known, log_factor = span.solved(gradient.overlap), -0.5 * math.log(delta.shape[2])
-        return haar.Mix(np.ones_like(cosine), cosine, np.exp(log_sine), known, log_factor)
-
     def _images(self, cosine: Array, width: int, width_in: int) -> Array:
-        """Return W h for two h of length sqrt(width_in) with that cosine (input, walk, component)."""
-        x = self._forward.draw(2 * len(cosine), width).reshape(2, len(cosine), width)
-        if self.orthogonal:
-            haar.frame(self._forward, x, max(width_in - width, 0))
-            x[0] *= np.float32(math.sqrt(max(width_in, width)))
-        x[1] *= column(np.sqrt((1 - cosine**2) * (max(width_in, width) if self.orthogonal else 1)))
-        x[1] += x[0] * column(cosine)
-        return x
+        return planes.images(self._forward, cosine, width, width_in, self.orthogonal)
 
     def _pair_layer(self, draw: Callable[[Indices], Array], log_scale: Array) -> ExactLayer:
         flat, (signal, slope, log_slope), resampled = active(
@@ -184,10 +163,14 @@ class InputPairSampler(ForwardSampler):
 def _measured(x: Array, delta: Array) -> tuple[InputPair, Array]:
     """Return all that is needed of the gradients at a layer, and ln of their lengths."""
     lengths = np.sqrt(np.maximum(dot(delta, delta), _LEAST))
-    cosine = np.clip(dot(delta[0], delta[1]) / lengths.prod(axis=0), -1, 1)
-    log_sine = 0.5 * np.log(np.maximum(1 - cosine**2, 1e-14))
     overlap = dot(x[:, None], delta) / lengths
-    return InputPair(x, overlap, Angle(cosine, log_sine)), np.log(lengths)
+    return InputPair(x, overlap, angle_between(delta, lengths)), np.log(lengths)
+
+
+def angle_between(delta: Array, lengths: Array) -> Angle:
+    """Return the angle between two gradients (gradient, walk, component) of these lengths."""
+    cosine = np.clip(dot(delta[0], delta[1]) / lengths.prod(axis=0), -1, 1)
+    return Angle(cosine, 0.5 * np.log(np.maximum(1 - cosine**2, 1e-14)))
 
 
 class PairNetworks(Networks[LayerT, GradientsT], Generic[LayerT, GradientsT]):
@@ -212,7 +195,7 @@ class PairNetworks(Networks[LayerT, GradientsT], Generic[LayerT, GradientsT]):
 def _fill(tracks: Tracks, column: int, total: Array, log_scale: Array, gradients: Gradients) -> None:
     """Fill a column with the log-norms of both gradients, the scales at both inputs, and the angles."""
     assert tracks.pair is not None
-    variances = np.broadcast_to(2 * log_scale, total.shape)
+    variances = np.broadcast_to(2 * log_scale.reshape(-1, total.shape[1]), total.shape)
     tracks.log_norm[:, column], tracks.pair.log_norm[:, column] = total
     tracks.log_variance[:, column], tracks.pair.log_variance[:, column] = variances
     tracks.pair.cosine[:, column], tracks.pair.log_sine[:, column] = gradients.angle

@@ -10,33 +10,39 @@ leaving out one gradient at a time (the jackknife) measures and removes, up to a
 """
 
 from collections.abc import Callable
+from typing import Any, Generic
 
 import numpy as np
 
 from gradwalk.activations import Activation, Array
-from gradwalk.blocks import Dense
+from gradwalk.blocks import Block
 from gradwalk.checks import Weights
 from gradwalk.simulation import memory
 from gradwalk.simulation.drawing import Drawing, draw
-from gradwalk.simulation.exact import ExactLayer
-from gradwalk.simulation.frames import Frames
+from gradwalk.simulation.frames import FrameSampler, FrameT
 from gradwalk.simulation.networks import Passes
+from gradwalk.simulation.sampler import LayerT
+from gradwalk.simulation.samplers import frame_sampler
 
-FRAME = 16  # gradients per network
 
-
-class FrameNetworks(Passes[ExactLayer]):
+class FrameNetworks(Passes[LayerT], Generic[LayerT, FrameT]):
     """Networks with a frame of gradients each."""
 
-    def __init__(self, sampler: Frames, widths: tuple[int, ...], gains: Array, advance: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        sampler: FrameSampler[LayerT, FrameT],
+        widths: tuple[int, ...],
+        gains: Array,
+        advance: Callable[[int], None],
+    ) -> None:
         super().__init__(sampler, widths, gains, advance)
         self.frames = sampler
 
     def products(self, walks: int) -> Array:
         """Return the scalar products of the gradients at layer 0 (walk, gradient, gradient), up to a factor."""
         below, _ = self.forward(walks)
-        frame, _ = self.frames.random(below, self.widths[-1])
-        product = np.broadcast_to(np.eye(self.frames.size), (walks, self.frames.size, self.frames.size))
+        _, frame, triangular = self.frames.random(below, self.widths[-1], self.gains[-1])
+        product = np.broadcast_to(np.eye(len(triangular)), (walks, *triangular.shape[:2]))
         for _, layer in self.downward():
             frame, turn = self.frames.turned(frame, layer)
             product = turn.triangular.transpose(2, 0, 1) @ product
@@ -46,7 +52,7 @@ class FrameNetworks(Passes[ExactLayer]):
 
 
 def sample_participation(
-    network: Activation | Dense,
+    network: Activation | Block,
     widths: tuple[int, ...],
     gains: Array,
     weights: Weights,
@@ -54,16 +60,15 @@ def sample_participation(
     seed: np.random.SeedSequence,
 ) -> Array:
     """Return the participation ratio of the Jacobian of each of that many networks."""
-    # A frame must fit into every layer; given the image of h, a Haar matrix maps only what is orthogonal to it freely.
-    sampler = Frames.of(min(FRAME, min(widths) - (weights == "orthogonal")))
+    sampler = frame_sampler(network, widths)
     ratios = np.empty(networks)
 
-    def fill(drawn: FrameNetworks, rows: slice) -> int:
+    def fill(drawn: FrameNetworks[Any, Any], rows: slice) -> int:
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # checked in signal.py
             ratios[rows] = participation(drawn.products(rows.stop - rows.start), widths[-1])
         return 0
 
-    drawing = Drawing(
+    drawing: Drawing[FrameNetworks[Any, Any]] = Drawing(
         memory.plan(sampler, widths, networks),
         lambda arena, seed, advance: FrameNetworks(sampler(network, weights, arena, seed), widths, gains, advance),
     )

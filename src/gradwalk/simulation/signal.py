@@ -91,7 +91,7 @@ def active(
     response = then(respond(activation, x, log_scale))
     resampled = attempts = 0
     while not (finite := np.isfinite(response.signal.log_norm + response.log_slope)).all():
-        rows = _rows_to_redraw(finite, inputs)
+        rows = rows_to_redraw(finite, inputs)
         resampled, attempts = resampled + rows.size // inputs, attempts + 1
         if attempts > ATTEMPTS:
             raise ValueError(
@@ -104,7 +104,7 @@ def active(
     return x, response, resampled
 
 
-def _rows_to_redraw(finite: Array, inputs: int) -> Indices:
+def rows_to_redraw(finite: Array, inputs: int) -> Indices:
     """Return the rows of all inputs of the networks in which one of them is not finite."""
     networks = np.flatnonzero(~finite.reshape(inputs, -1).all(axis=0))
     return np.concatenate([networks + index * (len(finite) // inputs) for index in range(inputs)])

@@ -3,38 +3,25 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation, Array, Indices
-from gradwalk.blocks import Block, Dense, output_width
+from gradwalk.blocks import Block, Dense
 from gradwalk.checks import Weights
 from gradwalk.display import Shown
 from gradwalk.simulation import memory, neutral
-from gradwalk.simulation.blocks import BlockSampler
-from gradwalk.simulation.dense import DenseSampler
 from gradwalk.simulation.drawing import Drawing, draw, seed_of
-from gradwalk.simulation.exact import ExactSampler
 from gradwalk.simulation.networks import Networks
-from gradwalk.simulation.pairs import GradientPairSampler, InputPairSampler, PairKind, PairNetworks
+from gradwalk.simulation.pairs import PairKind, PairNetworks
 from gradwalk.simulation.picture import plot_walks
-from gradwalk.simulation.sampler import Sampler
+from gradwalk.simulation.samplers import METHODS, PAIRS, Method, is_chain, pair_sampler, single_sampler
 from gradwalk.simulation.tracks import Pair, Tracks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Method = Literal["exact", "dense"]
-METHODS: tuple[Method, ...] = get_args(Method)
-AnySampler = type[Sampler[Any, Any]]  # each sampler keeps layers and gradients of its own types
-
-PAIRS: tuple[PairKind, ...] = get_args(PairKind)
-
-_SAMPLERS: dict[Method, AnySampler] = {"exact": ExactSampler, "dense": DenseSampler}
-_PAIR_SAMPLERS: dict[PairKind, AnySampler] = {"gradients": GradientPairSampler, "inputs": InputPairSampler}
-_LEAST_UNITS = 3  # two inputs and a direction across them
 
 
 class LayerSummary(NamedTuple):
@@ -161,8 +148,9 @@ def simulate(
             "dense" draws the matrices.
         every: keep every k-th layer of the result, and the first and last, where all of them would not fit in memory.
         pair: "gradients" for a second random gradient at the same input of each network, "inputs" for a second,
-            independent input with a gradient of its own. `Walks.pair` then has the angle between the two. Chains of at
-            least 3 units per layer only.
+            independent input with a gradient of its own. `Walks.pair` then has the angle between the two. The two
+            inputs share the weights of the network; dropout masks are drawn for each, as for the examples of a batch.
+            Every layer must have at least 3 units.
 
     Returns:
         The walks: their log-norms at every layer, with mean, standard error and spread at the end.
@@ -183,7 +171,9 @@ def simulate(
     checks.one_of("simulate", "method", method, METHODS)
     spacing = checks.whole("simulate", "every", every, most=checks.DEEPEST)
     if pair is not None:
-        _check_pair(pair, network, layers, method)
+        checks.one_of("simulate", "pair", pair, PAIRS)
+        if method != "exact":
+            raise ValueError(f"simulate: pairs are sampled by method='exact' only, got method={method!r}")
     kept = memory.kept_layers(len(layers) - 1, spacing, count * (1 if pair is None else 4))
     cells = (np.empty((count, len(kept))) for _ in range(7))
     log_norm, log_variance, luck = next(cells), next(cells), np.empty((count, 2))
@@ -216,7 +206,7 @@ def _drawing(walks: Walks, method: Method, pair: PairKind | None) -> Drawing[Dra
             memory.plan_without_vectors(len(walks.log_norm)),
             lambda arena, seed, advance: neutral.NeutralNetworks(slopes, weights, widths, gains, seed, advance),
         )
-    sampler = _sampler(network, method, widths)
+    sampler = single_sampler(network, method, widths)
     return Drawing(
         memory.plan(sampler, widths, len(walks.log_norm)),
         lambda arena, seed, advance: Networks(sampler(network, weights, arena, seed), widths, gains, advance),
@@ -224,23 +214,13 @@ def _drawing(walks: Walks, method: Method, pair: PairKind | None) -> Drawing[Dra
 
 
 def _pair_drawing(walks: Walks, pair: PairKind) -> Drawing[Drawn]:
-    sampler = _PAIR_SAMPLERS[pair]
+    sampler = pair_sampler(walks.activation, pair, walks.widths)
     return Drawing(
         memory.plan(sampler, walks.widths, len(walks.log_norm)),
         lambda arena, seed, advance: PairNetworks(
             sampler(walks.activation, walks.weights, arena, seed), walks.widths, walks.gains, advance
         ),
     )
-
-
-def _check_pair(pair: PairKind, network: Activation | Block, widths: tuple[int, ...], method: Method) -> None:
-    checks.one_of("simulate", "pair", pair, PAIRS)
-    if method != "exact":
-        raise ValueError(f"simulate: pairs are sampled by method='exact' only, got method={method!r}")
-    if isinstance(network, Block) and not (isinstance(network, Dense) and network.width is None):
-        raise ValueError(f"simulate: pairs are sampled in chains of one activation only, got {network}")
-    if min(widths) < _LEAST_UNITS:
-        raise ValueError(f"simulate: pairs need at least {_LEAST_UNITS} units per layer, got a layer of {min(widths)}")
 
 
 def _fill(walks: Walks, drawing: Drawing[Drawn], seed: np.random.SeedSequence) -> int:
@@ -256,23 +236,11 @@ def _fill(walks: Walks, drawing: Drawing[Drawn], seed: np.random.SeedSequence) -
     return draw(drawing, len(walks.log_norm), seed, fill, f"{walks.activation} walks", walks.depth)
 
 
-def _sampler(network: Activation | Block, method: Method, widths: tuple[int, ...]) -> AnySampler:
-    if not isinstance(network, Block):
-        return _SAMPLERS[method]
-    if isinstance(network, Dense) and network.width is None and method == "exact":
-        return ExactSampler
-    if method != "exact":
-        raise ValueError(f"simulate: networks of blocks are sampled by method='exact' only, got method={method!r}")
-    if len(set(widths)) > 1 or output_width(network, widths[0]) != widths[0]:
-        raise ValueError("simulate: a block that is repeated must return as many units as it reads; pass one width")
-    return BlockSampler.of(network)
-
-
 def _gains(gain: float | Sequence[float] | None, depth: int, network: Activation | Block) -> Array:
     if isinstance(network, Block):
         if gain is not None:
             raise ValueError(f"simulate: the weight layers of a block have their own gains, got gain={gain!r}")
-        return np.full(depth, network.gain if isinstance(network, Dense) and network.width is None else 1.0)
+        return np.full(depth, network.gain if isinstance(network, Dense) and is_chain(network) else 1.0)
     if gain is None:
         raise ValueError(f"simulate: gain is missing; gradwalk.gain({network.name!r}, ...) is the unbiased one")
     if checks.is_several(gain):

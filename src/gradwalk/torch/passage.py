@@ -9,8 +9,7 @@ from gradwalk.activations import Activation
 from gradwalk.checks import Weights
 from gradwalk.gains import Passage
 
-_LARGEST = 200_000  # units of all layers together, above which sampling would take long
-_LEAST_UNITS = 3  # of a layer, that directions can be sampled for
+_LEAST_LAYERS = 3
 _ALIKE = 0.9  # above this evenness of the squared singular values, weights count as orthogonal
 
 
@@ -22,18 +21,10 @@ def passage(
     reads and gains have one entry per layer. weights: None for what the weights as they are look like. None is returned
     for layers that are not dense, do not all read the same activation, are too many to sample, or are zero.
     """
-    if len(modules) < _LEAST_UNITS or not all(isinstance(module, nn.Linear) for module in modules):
+    widths = [int(module.out_features) for module in modules if isinstance(module, nn.Linear)]
+    if len(modules) < _LEAST_LAYERS or len(widths) < len(modules):
         return None
-    widths = tuple(int(module.out_features) for module in modules if isinstance(module, nn.Linear))
-    if widths[-1] < _LEAST_UNITS:  # a scalar output: the passage ends at the layer before it
-        widths, reads, gains = widths[:-1], reads[:-1], gains[:-1]
-    f = reads[1]
-    if f is None or any(each != f for each in reads[1:]) or min(widths) < _LEAST_UNITS or sum(widths) > _LARGEST:
-        return None
-    if not all(0 < gain < float("inf") for gain in gains[1:]):
-        return None
-    kind = weights or weights_like(modules[len(modules) // 2])
-    return Passage(f, widths, tuple(map(float, gains[1:])), kind)
+    return Passage.through(widths, reads, gains, lambda: weights or weights_like(modules[len(modules) // 2]))
 
 
 def weights_like(module: nn.Module) -> Weights:

@@ -23,8 +23,8 @@ from gradwalk.chains.choices import Choice, Given, Selection
 from gradwalk.chains.draft import on_purpose
 from gradwalk.checks import Weights
 from gradwalk.gains import GainEstimate, Passage, unsteady_message
+from gradwalk.plans import DEEP, Plan, PlanRow
 from gradwalk.plans import LeftAlone as Module
-from gradwalk.plans import Plan, PlanRow
 from gradwalk.torch.graph import RESETS
 from gradwalk.torch.laws import Law, gate_gain, unbiased_gains
 from gradwalk.torch.layers import Layers, WeightLayer, layers_of
@@ -39,7 +39,6 @@ from gradwalk.torch.stream import stream_sizes
 from gradwalk.torch.structure import Structure, Sum, SumKind
 from gradwalk.torch.weight_layers import shape_of
 
-_DEEP = 10  # layers of a chain from which the directions that pass are predicted
 _UNCOUNTED = (Note.MAX_POOLING, Note.RESAMPLED, Note.SCALED, Note.DROPOUT)
 
 
@@ -111,7 +110,7 @@ class Draft:
     def _passage(self, rows: list[PlanRow]) -> Passage | None:
         """Return the passage of gradients through the model as planned, None unless it is a deep chain."""
         layers = self.layers.weight_layers
-        if not self.is_chain or len(rows) < _DEEP or any(layer.dropout for layer in layers):
+        if not self.is_chain or len(rows) < DEEP or any(layer.dropout for layer in layers):
             return None
         gains = [
             row.std * math.sqrt(layer.fan_in) if row.reason or row.gain is None else row.gain
