@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.linalg import vecdot
+from torch.linalg import vecdot, vector_norm
 
 from gradwalk.torch.norms import doubled
 
@@ -33,18 +33,17 @@ def dense_law(h: Tensor, a: Tensor, delta: Tensor, slopes: Tensor, mean_square: 
     """Return the law of the step through dense layers; the dimensions are layer, example, unit.
 
     h: inputs; a: outputs without bias; delta: gradients at the outputs; slopes: what the input's gradient is multiplied
-    with; mean_square: of the weights, per layer; orthogonal: whether they are, per layer. In double precision, h and
-    slopes are overwritten. The logarithm of |delta|^2 is taken as that of a gamma variate of the same mean and
-    variance, or of a beta variate for orthogonal weights, which is nearly exact for linear and ReLU units.
+    with; mean_square: of the weights, per layer; orthogonal: whether they are, per layer. All but these two
+    are overwritten. The logarithm of |delta|^2 is taken as that of a gamma variate of the same mean and variance, or of
+    a beta variate for orthogonal weights, which is nearly exact for linear and ReLU units.
     """
     n, size, unit = h.shape[-1], mean_square[:, None], _unit(delta)
     through, steep = doubled(h).square_(), doubled(slopes).square_()
-    length, total, total4 = through.sum(-1).clamp(min=1e-300), steep.sum(-1), vecdot(steep, steep)
-    through.mul_(steep)
-    passed, passed4 = through.sum(-1) / length, vecdot(through, steep) / length
-    along = vecdot(a.to(unit.dtype), unit).double().square() / length  # |v|^2 along h, which is known
+    length, total, root4 = through.sum(-1).clamp(min=1e-300), steep.sum(-1), vector_norm(steep, dim=-1)
+    passed, passed4 = (through.mul_(steep).sum(-1) / length for _ in range(2))
+    along = a.mul_(unit).sum(-1).double().square() / length  # |v|^2 along h, which is known
     across = total - passed  # the trace of the slopes' squares on the space orthogonal to h
-    across4 = total4 - 2 * passed4 + passed.square()
+    across4 = root4.square() - 2 * passed4 + passed.square()
     known, mixed = along * passed, 4 * along * (passed4 - passed.square())
     log_mean, log_variance = _log_gamma(known + size * across, size * mixed + 2 * size.square() * across4)
     if orthogonal.any():
@@ -55,7 +54,7 @@ def dense_law(h: Tensor, a: Tensor, delta: Tensor, slopes: Tensor, mean_square: 
         log_mean, log_variance = (
             torch.where(orthogonal[:, None], *pair) for pair in zip(haar, (log_mean, log_variance), strict=True)
         )
-    steep.div_(total4.sqrt_().clamp_(min=1e-300)[..., None])
+    steep.div_(root4.clamp_(min=1e-300)[..., None])
     return _law(log_mean, log_variance, _cosines(unit).square_(), _cosines(steep))
 
 
@@ -95,8 +94,8 @@ def _law(log_mean: Tensor, log_variance: Tensor, alike: Tensor, shared: Tensor) 
 def _unit(rows: Tensor) -> Tensor:
     """Return rows of unit length, zero where they are, of the dtype of the rows but at least in single precision."""
     double = doubled(rows)
-    lengths = torch.linalg.vector_norm(double, dim=-1, keepdim=True)
-    return (double / lengths.clamp_(min=1e-300)).to(torch.promote_types(rows.dtype, torch.float32))
+    lengths = vector_norm(double, dim=-1, keepdim=True)
+    return double.div_(lengths.clamp_(min=1e-300)).to(torch.promote_types(rows.dtype, torch.float32))
 
 
 def _cosines(unit: Tensor) -> Tensor:
