@@ -49,8 +49,8 @@ def slopes(output: Tensor, at: Tensor | GradientEdge) -> Tensor:
     hooked = output._backward_hooks or output.output_nr
     if function is None or hooked or not isinstance(at, Tensor) or not _is_next(function, at):
         return pulled_back([output], [ones], at)
-    with torch.no_grad():
-        gradient: Tensor = function(ones)  # without the engine of autograd, which takes longer than the gradient
+    with torch.no_grad():  # without the engine of autograd, which takes longer than the gradient
+        gradient: Tensor = function(ones)  # type: ignore[operator]
     return gradient
 
 
