@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd.graph import GradientEdge
 
 from gradwalk.activations import Array
-from gradwalk.torch.norms import doubled, stacks
+from gradwalk.torch.norms import doubled, row_norms
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,12 +19,13 @@ class Gradients:
     """The gradients at the outputs that the loss depends on.
 
     places: their indices among all outputs. deltas: the gradients, each smaller than the true one by the factor
-    exp(shift). lost: the index below which a plain backward pass has no normal floating-point numbers, -1 if there is
-    none. others: the gradients at other tensors, None where the loss does not depend on one.
+    exp(shift). norms: of their rows. lost: the index below which a plain backward pass has no normal floating-point
+    numbers, -1 if there is none. others: the gradients at other tensors, None where the loss does not depend on one.
     """
 
     places: list[int]
     deltas: list[Tensor]
+    norms: list[Tensor]
     shifts: Array
     lost: int
     others: list[Tensor | None]
@@ -45,20 +46,20 @@ def walk_back(
     deltas = [plain[place] for place in places]
     if places and not any(bool(torch.count_nonzero(delta)) for delta in reversed(deltas)):
         raise ValueError(f"{where}: the gradient of the loss is zero at the output layer {names[places[-1]]!r}")
-    lowest = _lowest_held(deltas)
-    shifts = _continued([outputs[place] for place in places], deltas, lowest)
-    return Gradients(places, deltas, shifts, lowest - 1, list(plain[len(outputs) :]))
+    norms = row_norms(deltas)
+    lowest = _lowest(held := _are_held(deltas, norms))
+    shifts = _continued([outputs[place] for place in places], deltas, held)
+    if lowest:
+        norms = row_norms(deltas)
+    return Gradients(places, deltas, norms, shifts, lowest - 1, list(plain[len(outputs) :]))
 
 
-def _continued(outputs: list[Tensor], deltas: list[Tensor], lowest: int) -> Array:
-    """Replace, in place, the gradients below `lowest` that floating point cannot hold; return the log factors.
+def _continued(outputs: list[Tensor], deltas: list[Tensor], held: list[bool]) -> Array:
+    """Replace, in place, the gradients that floating point does not hold; return the log factors.
 
     Each round restarts the backward pass from a rescaled gradient and reaches some layers further down.
     """
-    shifts = np.zeros(len(deltas))
-    if lowest == 0:
-        return shifts
-    held = _are_held(deltas)
+    shifts, lowest = np.zeros(len(deltas)), _lowest(held)
     while 0 < lowest < len(deltas):
         restarted = _restarted(outputs, deltas, shifts, lowest)
         if restarted is None:
@@ -67,7 +68,7 @@ def _continued(outputs: list[Tensor], deltas: list[Tensor], lowest: int) -> Arra
         for place in range(lowest):
             if not held[place]:
                 deltas[place], shifts[place] = below[place], shift
-        reached = _lowest_held(deltas[:lowest])
+        reached = _lowest(_are_held(deltas[:lowest], row_norms(deltas[:lowest])))
         if reached >= lowest:
             break
         lowest = reached
@@ -103,19 +104,17 @@ def _agree(one: Tensor, log_one: float, other: Tensor, log_other: float) -> bool
     return min(sizes) > 0 and abs(math.log(sizes[0] / sizes[1]) + log_one - log_other) < 0.05
 
 
-def _lowest_held(deltas: list[Tensor]) -> int:
+def _lowest(held: Sequence[bool]) -> int:
     """Return the lowest index from which on all gradients are normal floating-point numbers."""
-    held = _are_held(deltas)
-    return next((place + 1 for place in reversed(range(len(deltas))) if not held[place]), 0)
+    return next((place + 1 for place in reversed(range(len(held))) if not held[place]), 0)
 
 
-def _are_held(deltas: Sequence[Tensor]) -> list[bool]:
-    """Return which gradients are normal floating-point numbers, by the example with the largest norm."""
-    held = [False] * len(deltas)
-    for places, stack in stacks(deltas):
-        rows = doubled(stack).reshape(*stack.shape[:2], -1)
-        largest = torch.linalg.vector_norm(rows, dim=2).amax(1) / math.sqrt(max(stack[0, :1].numel(), 1))
-        fine = (10 * torch.finfo(stack.dtype).tiny < largest) & (largest < math.inf)
-        for place, each in zip(places, fine.tolist(), strict=True):
-            held[place] = each
-    return held
+def _are_held(deltas: Sequence[Tensor], norms: Sequence[Tensor]) -> list[bool]:
+    """Return which gradients are normal floating-point numbers, by the row with the largest norm."""
+    if not deltas:
+        return []
+    largest = torch.stack([own.amax() for own in norms]).cpu().numpy()
+    units = [max(delta[:1].numel(), 1) for delta in deltas]
+    least = [10 * torch.finfo(delta.dtype).tiny for delta in deltas]
+    sizes = largest / np.sqrt(units)
+    return [low < size < math.inf for low, size in zip(least, sizes.tolist(), strict=True)]

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.linalg import vecdot
-from torch.nn.functional import normalize
+from torch.linalg import vecdot, vector_norm
+
+from gradwalk.torch.norms import doubled
 
 _SHARPEST = 1e9  # above this shape parameter a gamma variate is constant to all digits that matter
 
@@ -32,31 +33,29 @@ def dense_law(h: Tensor, a: Tensor, delta: Tensor, slopes: Tensor, mean_square: 
     """Return the law of the step through dense layers; the dimensions are layer, example, unit.
 
     h: inputs; a: outputs without bias; delta: gradients at the outputs; slopes: what the input's gradient is multiplied
-    with; mean_square: of the weights, per layer; orthogonal: whether they are, per layer. The logarithm of |delta|^2 is
-    taken as that of a gamma variate of the same mean and variance, or of a beta variate for orthogonal weights, which
-    is nearly exact for linear and ReLU units.
+    with; mean_square: of the weights, per layer; orthogonal: whether they are, per layer. All but these two
+    are overwritten. The logarithm of |delta|^2 is taken as that of a gamma variate of the same mean and variance, or of
+    a beta variate for orthogonal weights, which is nearly exact for linear and ReLU units.
     """
-    steep, through, length = slopes.square(), slopes * h, _squared(h).clamp(min=1e-300)
-    delta = normalize(delta, dim=-1, eps=1e-300)
-    along = vecdot(a, delta) / length
-    passed, passed4 = _squared(through), _squared(through.mul_(slopes))
-    total, total4 = _squared(slopes), _squared(steep)
-    across = total - passed / length  # the trace of the slopes' squares on the space orthogonal to h
-    across4 = total4 - 2 * passed4 / length + (passed / length).square()
-    mixed = 4 * along.square() * (passed4 - passed.square() / length)
-    known, size, n = along.square() * passed, mean_square[:, None], h.shape[-1]
-    gaussian = _log_gamma(known + size * across, size * mixed + 2 * size.square() * across4)
-    alike, shared = _cosines(delta).square_(), _cosines(normalize(steep, dim=-1, eps=1e-300))
-    if not orthogonal.any():
-        return _law(*gaussian, alike, shared)
-    left = (size * n - along.square() * length).clamp(min=0) / max(n - 1, 1)
-    spherical = 2 * ((n - 1) * across4 - across.square()) / (n + 1)
-    most = known + left * (n - 1) * steep.amax(-1)
-    haar = _log_beta(known + left * across, left * mixed + left.square() * spherical, most)
-    log_mean, log_variance = (
-        torch.where(orthogonal[:, None], two, one) for one, two in zip(gaussian, haar, strict=True)
-    )
-    return _law(log_mean, log_variance, alike, shared)
+    n, size, unit = h.shape[-1], mean_square[:, None], _unit(delta)
+    through, steep = doubled(h).square_(), doubled(slopes).square_()
+    length, total, root4 = through.sum(-1).clamp(min=1e-300), steep.sum(-1), vector_norm(steep, dim=-1)
+    passed, passed4 = (through.mul_(steep).sum(-1) / length for _ in range(2))
+    along = a.mul_(unit).sum(-1).double().square() / length  # |v|^2 along h, which is known
+    across = total - passed  # the trace of the slopes' squares on the space orthogonal to h
+    across4 = root4.square() - 2 * passed4 + passed.square()
+    known, mixed = along * passed, 4 * along * (passed4 - passed.square())
+    log_mean, log_variance = _log_gamma(known + size * across, size * mixed + 2 * size.square() * across4)
+    if orthogonal.any():
+        left = (size * n - along).clamp(min=0) / max(n - 1, 1)
+        spherical = 2 * ((n - 1) * across4 - across.square()) / (n + 1)
+        most = known + left * (n - 1) * steep.amax(-1)
+        haar = _log_beta(known + left * across, left * mixed + left.square() * spherical, most)
+        log_mean, log_variance = (
+            torch.where(orthogonal[:, None], *pair) for pair in zip(haar, (log_mean, log_variance), strict=True)
+        )
+    steep.div_(root4.clamp_(min=1e-300)[..., None])
+    return _law(log_mean, log_variance, _cosines(unit).square_(), _cosines(steep))
 
 
 def _log_gamma(mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
@@ -87,13 +86,16 @@ def _law(log_mean: Tensor, log_variance: Tensor, alike: Tensor, shared: Tensor) 
     deviation = log_variance.nan_to_num(0.0).clamp(min=0).sqrt()
     known = torch.isfinite(log_mean)
     weights = (deviation * known / known.sum(-1, keepdim=True).clamp(min=1)).to(alike)
-    pooled = vecdot(((alike * shared) @ weights[..., None])[..., 0], weights)
-    return Law(log_mean, log_variance, pooled.double(), alike.mean(dim=(-2, -1), dtype=torch.float64))
+    mean_alike = alike.sum(dim=(-2, -1)).double() / alike[0].numel()
+    pooled = vecdot((shared.mul_(alike) @ weights[..., None])[..., 0], weights)
+    return Law(log_mean, log_variance, pooled.double(), mean_alike)
 
 
-def _squared(rows: Tensor) -> Tensor:
-    lengths: Tensor = torch.linalg.vector_norm(rows, dim=-1)
-    return lengths.square()
+def _unit(rows: Tensor) -> Tensor:
+    """Return rows of unit length, zero where they are, of the dtype of the rows but at least in single precision."""
+    double = doubled(rows)
+    lengths = vector_norm(double, dim=-1, keepdim=True)
+    return double.div_(lengths.clamp_(min=1e-300)).to(torch.promote_types(rows.dtype, torch.float32))
 
 
 def _cosines(unit: Tensor) -> Tensor:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.graph import GradientEdge
+from torch.autograd.function import FunctionCtx
+from torch.autograd.graph import GradientEdge, Node
 
 from gradwalk.checks import Weights
 from gradwalk.torch.measurement import Call
@@ -40,6 +41,27 @@ def pulled_back(outputs: list[Tensor], deltas: list[Tensor], at: Tensor | Gradie
     """Return the gradient at a tensor, given those at tensors computed from it."""
     gradients: tuple[Tensor, ...] = torch.autograd.grad(outputs, [at], deltas, retain_graph=True)  # type: ignore[arg-type]
     return gradients[0]
+
+
+def slopes(output: Tensor, at: Tensor | GradientEdge) -> Tensor:
+    """Return the slopes of an elementwise function: what multiplies a gradient on the way back."""
+    ones, function = torch.ones_like(output), output.grad_fn
+    hooked = output._backward_hooks or output.output_nr
+    if function is None or hooked or not isinstance(at, Tensor) or not _is_next(function, at):
+        return pulled_back([output], [ones], at)
+    with torch.no_grad():  # without the engine of autograd, which takes longer than the gradient
+        gradient: Tensor = function(ones)  # type: ignore[operator]
+    return gradient
+
+
+def _is_next(function: Node, at: Tensor) -> bool:
+    """Return whether a function of torch's own read nothing but the copy of a tensor that `measure` passes on."""
+    if isinstance(function, FunctionCtx) or len(function.next_functions) != 1:
+        return False
+    copy = function.next_functions[0][0]
+    if copy is None or copy.name() != "CloneBackward0":
+        return False
+    return at.grad_fn is not None and copy.next_functions == ((at.grad_fn, at.output_nr),)
 
 
 def is_redrawable(module: nn.Module) -> bool:

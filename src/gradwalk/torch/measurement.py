@@ -194,7 +194,7 @@ def _measured(calls: list[Call], rms: Array, gradients: Gradients, others: _Othe
     deltas = [*gradients.deltas, *(delta for _, delta in fields["stations"].values())]
     examples = count_examples([len(delta) if delta.dim() else 1 for delta in deltas], batch)
     with np.errstate(divide="ignore"):
-        logs = np.log(all_example_norms(gradients.deltas, examples)) + gradients.shifts
+        logs = np.log(all_example_norms(gradients.norms, examples)) + gradients.shifts
     kept = [calls[place] for place in gradients.places]
     rms, deltas, shifts = rms[gradients.places], gradients.deltas, gradients.shifts
     alive = [place for place in range(len(kept)) if logs[:, place].max() > -math.inf]

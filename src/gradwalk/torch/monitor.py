@@ -16,8 +16,8 @@ from gradwalk.activations import Array
 from gradwalk.display import RED, Shown, axes_of
 from gradwalk.torch.follow import unwrapped
 from gradwalk.torch.measurement import batch_size, count_examples
-from gradwalk.torch.norms import all_example_norms, doubled, stacks
-from gradwalk.torch.passing import directions_on_device
+from gradwalk.torch.norms import all_example_norms, double_stacks
+from gradwalk.torch.passing import directions_from
 from gradwalk.torch.weight_layers import NAMES, weight_layers
 
 if TYPE_CHECKING:
@@ -163,8 +163,9 @@ class Monitor(Shown):
         waiting = self._waiting.copy()
         self._waiting.clear()
         self._size = 0
-        for places, stack in stacks([delta for _, delta in waiting]):
-            for place, *measured in zip(places, *_measured(stack), strict=True):
+        deltas = [delta for _, delta in waiting]
+        for places, stack in double_stacks(deltas):
+            for place, *measured in zip(places, *_measured(stack, deltas[places[0]]), strict=True):
                 waiting[place][0].norms, waiting[place][0].directions = measured
 
     def _record(self) -> Record | None:
@@ -245,12 +246,13 @@ class _Seen:
     directions: Tensor = field(default_factory=lambda: torch.tensor(math.nan, dtype=torch.float64))
 
 
-def _measured(deltas: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the norms of the rows of some gradients, and how many directions they span."""
-    vectors = deltas.dim() == 3 and not deltas.is_complex()
-    unknown = deltas.new_full(deltas.shape[:1], math.nan, dtype=torch.float64)
-    rows = doubled(deltas).reshape(len(deltas), deltas.shape[1] if deltas.dim() > 1 else 1, -1)
-    return torch.linalg.vector_norm(rows, dim=2), directions_on_device(deltas) if vectors else unknown
+def _measured(stack: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the norms of the rows of some gradients, and how many directions they span; like: one as it was."""
+    rows = stack.reshape(len(stack), len(like) if like.dim() else 1, -1)
+    norms = torch.linalg.vector_norm(rows, dim=2)
+    if like.dim() != 2 or like.is_complex():
+        return norms, norms.new_full(norms.shape[:1], math.nan)
+    return norms, directions_from(stack, norms, torch.promote_types(like.dtype, torch.float32))
 
 
 def summary(record: Record) -> dict[str, float]:

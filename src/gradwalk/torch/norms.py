@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 from torch import Tensor
-from torch.linalg import vecdot
+from torch.linalg import vector_norm
 
 from gradwalk.activations import Array
 
@@ -28,13 +28,31 @@ def stacks(tensors: Sequence[Tensor]) -> Iterator[tuple[list[int], Tensor]]:
     >>> [(places, tuple(stack.shape)) for places, stack in stacks([torch.ones(2), torch.ones(3), torch.ones(2)])]
     [([0, 2], (2, 2)), ([1], (1, 3))]
     """
+    for places in _alike(tensors):
+        few = [tensors[place].detach() for place in places]
+        yield places, torch.stack(few) if len(few) > 1 else few[0][None]
+
+
+def double_stacks(tensors: Sequence[Tensor]) -> Iterator[tuple[list[int], Tensor]]:
+    """Yield the same stacks in double precision, of complex numbers the real and the imaginary parts.
+
+    Each is overwritten by the next: fresh memory costs more time than the numbers that are written to it.
+    """
+    room = torch.empty(0, dtype=torch.float64)
+    for places, stack in stacks(tensors):
+        real = torch.view_as_real(stack.resolve_conj()) if stack.is_complex() else stack
+        if room.device != real.device or room[: len(real)].shape != real.shape:
+            room = torch.empty_like(real, dtype=torch.float64)
+        yield places, room[: len(real)].copy_(real)
+
+
+def _alike(tensors: Sequence[Tensor]) -> Iterator[list[int]]:
+    """Yield the places of tensors of one shape, dtype and device, as many as are computed together."""
     groups: dict[tuple[torch.Size, torch.dtype, torch.device], list[int]] = {}
     for place, each in enumerate(tensors):
         groups.setdefault((each.shape, each.dtype, each.device), []).append(place)
     for group in groups.values():
-        for places in parts(group, tensors[group[0]].numel()):
-            few = [tensors[place].detach() for place in places]
-            yield places, torch.stack(few) if len(few) > 1 else few[0][None]
+        yield from parts(group, tensors[group[0]].numel())
 
 
 def parts(places: Sequence[int], numbers: int) -> Iterator[list[int]]:
@@ -55,24 +73,33 @@ def mean_squares(tensors: Sequence[Tensor]) -> Array:
     array([1.        , 2.66666667, 0.        ])
     """
     squares = np.empty(len(tensors))
-    for places, stack in stacks(tensors):
-        rows = doubled(stack).reshape(len(places), -1)
-        squares[places] = (vecdot(rows, rows) / max(rows.shape[1], 1)).cpu().numpy()
+    for places, stack in double_stacks(tensors):
+        rows = stack.reshape(len(places), -1)
+        squares[places] = (vector_norm(rows, dim=1).square() / max(rows.shape[1], 1)).cpu().numpy()
     return squares
 
 
 def example_norms(delta: Tensor, examples: int) -> Tensor:
     """Return the norm of each example's gradient in double precision, so that squares of small numbers survive."""
-    norms: Tensor = torch.linalg.vector_norm(doubled(delta).reshape(examples, -1), dim=1)
+    norms: Tensor = vector_norm(doubled(delta).reshape(examples, -1), dim=1)
     return norms
 
 
-def all_example_norms(deltas: Sequence[Tensor], examples: int) -> Array:
-    """Return the norm of each example's gradient, one row per example, one column per tensor."""
-    columns = np.empty((examples, len(deltas)))
-    for places, stack in stacks(deltas):
-        rows = doubled(stack).reshape(len(places), examples, -1)
-        columns[:, places] = torch.linalg.vector_norm(rows, dim=2).T.cpu().numpy()
+def row_norms(deltas: Sequence[Tensor]) -> list[Tensor]:
+    """Return the norm of each row of each gradient in double precision; one without dimensions is a row."""
+    norms: list[Tensor] = [torch.empty(0)] * len(deltas)
+    for places, stack in double_stacks(deltas):
+        rows = deltas[places[0]].shape[0] if deltas[places[0]].dim() else 1
+        for place, own in zip(places, vector_norm(stack.reshape(len(places), rows, -1), dim=2), strict=True):
+            norms[place] = own
+    return norms
+
+
+def all_example_norms(rows: Sequence[Tensor], examples: int) -> Array:
+    """Return the norm of each example's gradient from those of its rows: one row per example, one column per tensor."""
+    columns = np.empty((examples, len(rows)))
+    for places, stack in stacks(rows):
+        columns[:, places] = vector_norm(stack.reshape(len(places), examples, -1), dim=2).T.cpu().numpy()
     return columns
 
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from torch import Tensor
+from torch.linalg import vector_norm
 
 from gradwalk.activations import Array
 from gradwalk.torch.measurement import Measured
-from gradwalk.torch.norms import stacks
+from gradwalk.torch.norms import double_stacks
 
 _MOST = 64  # examples that are compared with one another
 FEWEST = 8  # examples needed for an estimate
@@ -25,18 +26,21 @@ def directions_of(rows: Tensor) -> float:
     >>> round(directions_of(rows), 3)
     2.0
     """
-    return float(directions_on_device(rows))
+    used = rows[:_MOST].detach().to(torch.float64, copy=True)
+    return float(directions_from(used, vector_norm(used, dim=-1), torch.promote_types(rows.dtype, torch.float32)))
 
 
-def directions_on_device(rows: Tensor) -> Tensor:
-    """Return the same as a tensor, without waiting for the device; dimensions before those of the rows stay."""
-    used = rows[..., :_MOST, :].detach().double()
-    norms = torch.linalg.vector_norm(used, dim=-1, keepdim=True)
+def directions_from(rows: Tensor, norms: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return the same per stack of rows, in double precision and overwritten, without waiting for the device.
+
+    norms: of the rows. dtype: of the cosines.
+    """
+    rows, norms = rows[..., :_MOST, :], norms[..., :_MOST]
     fine = torch.isfinite(norms) & (norms > 0)
-    unit = torch.where(fine, used / norms, 0.0).to(torch.promote_types(rows.dtype, torch.float32))
-    cosines, count = unit @ unit.mT, fine.sum((-2, -1))
+    unit = rows.mul_(torch.where(fine, 1 / norms, 0.0)[..., None]).to(dtype).nan_to_num_(0.0)
+    cosines, count = unit @ unit.mT, fine.sum(-1)
     cosines.diagonal(dim1=-2, dim2=-1).zero_()
-    squares = cosines.square_().sum((-2, -1)).double()
+    squares = vector_norm(cosines, dim=(-2, -1)).double().square()
     number = (count * (count - 1) / squares.clamp_min(1e-300)).clamp_max(float(rows.shape[-1]))
     return torch.where(count < FEWEST, math.nan, number)
 
@@ -50,7 +54,9 @@ def passing(measured: Measured) -> tuple[Array, Array]:
 def directions_per_layer(tensors: Sequence[Tensor]) -> Array:
     """Return the directions of each tensor, NaN where its rows are no vectors."""
     directions = np.full(len(tensors), math.nan)
-    for places, stack in stacks([each[:_MOST] if each.dim() else each for each in tensors]):
-        if stack.dim() == 3 and not stack.is_complex():
-            directions[places] = directions_on_device(stack).cpu().numpy()
+    vectors = [place for place, each in enumerate(tensors) if each.dim() == 2 and not each.is_complex()]
+    for places, stack in double_stacks([tensors[place][:_MOST] for place in vectors]):
+        dtype = torch.promote_types(tensors[vectors[places[0]]].dtype, torch.float32)
+        spanned = directions_from(stack, vector_norm(stack, dim=-1), dtype)
+        directions[[vectors[place] for place in places]] = spanned.cpu().numpy()
     return directions

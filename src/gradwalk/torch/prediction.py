@@ -20,10 +20,10 @@ from gradwalk.activations import Activation, Array
 from gradwalk.checks import Weights
 from gradwalk.theory import kind, step
 from gradwalk.torch.conditional import dense_law
-from gradwalk.torch.draws import DRAWS, drawn_gradients, pulled_back, weights_kinds
+from gradwalk.torch.draws import DRAWS, drawn_gradients, slopes, weights_kinds
 from gradwalk.torch.graph import Node, Op
 from gradwalk.torch.measurement import Call, Measured
-from gradwalk.torch.norms import doubled, example_norms, parts
+from gradwalk.torch.norms import example_norms, parts
 from gradwalk.torch.web import Sources, sources
 from gradwalk.torch.weight_layers import fan_in, is_dense, output_rows
 
@@ -150,22 +150,28 @@ class _Steps:
             assert upper.call is not None
             groups.setdefault((upper.call.input.shape, upper.delta.shape), []).append(place)
         together = [part for (read, _), group in groups.items() for part in parts(group, read.numel())]
-        return {place: each for part in together for place, each in self._closed(part).items()}
+        kinds = self._kinds(places)
+        return {place: each for part in together for place, each in self._closed(part, kinds).items()}
 
-    def _closed(self, places: list[int]) -> dict[int, Step]:
+    def _kinds(self, places: list[int]) -> dict[int, Weights]:
+        """Return what the weights above these places look like."""
         uppers = [self.points[self.web[place].layers[0]] for place in places]
-        calls = [upper.call for upper in uppers if upper.call is not None]
         weights = [
             output_rows(each.call.module, each.weight) for each in uppers if each.call and each.weight is not None
         ]
-        sizes, kinds = np.array([upper.square for upper in uppers]), weights_kinds(weights)
+        return dict(zip(places, weights_kinds(weights), strict=True))
+
+    def _closed(self, places: list[int], kinds: dict[int, Weights]) -> dict[int, Step]:
+        uppers = [self.points[self.web[place].layers[0]] for place in places]
+        calls = [upper.call for upper in uppers if upper.call is not None]
+        sizes = np.array([upper.square for upper in uppers])
         law = dense_law(
             _stacked([call.input for call in calls]),
             _products(calls),
             _stacked([upper.delta for upper in uppers]),
-            _stacked([self._slopes(place, call) for place, call in zip(places, calls, strict=True)]),
+            torch.stack([self._slopes(place, call) for place, call in zip(places, calls, strict=True)]),
             torch.from_numpy(sizes).to(uppers[0].delta.device),
-            torch.tensor([each == "orthogonal" for each in kinds], device=uppers[0].delta.device),
+            torch.tensor([kinds[place] == "orthogonal" for place in places], device=uppers[0].delta.device),
         )
         means, pooled = law.mean.cpu().numpy(), law.pooled.cpu().numpy()
         variances, alike = law.variance.cpu().numpy(), law.alike.cpu().numpy()
@@ -173,13 +179,13 @@ class _Steps:
             place: Step(
                 means[n] + uppers[n].logs,
                 float(pooled[n]),
-                *self._typical(place, float(sizes[n]), kinds[n], means[n], variances[n], float(alike[n])),
+                *self._typical(place, float(sizes[n]), kinds[place], means[n], variances[n], float(alike[n])),
             )
             for n, place in enumerate(places)
         }
 
     def _slopes(self, place: int, call: Call) -> Tensor:
-        return pulled_back([call.input], [torch.ones_like(call.input)], self.points[place].at)
+        return slopes(call.input, self.points[place].at)
 
     def _typical(
         self, place: int, size: float, weights: Weights, means: Array, variances: Array, alike: float
@@ -277,7 +283,7 @@ def _minus(one: Array, other: Array) -> Array:
 
 
 def _stacked(tensors: list[Tensor]) -> Tensor:
-    return doubled(torch.stack([each.detach() for each in tensors]))
+    return torch.stack([each.detach() for each in tensors])
 
 
 def _mean(values: Array) -> float:
@@ -293,4 +299,5 @@ def _products(calls: list[Call]) -> Tensor:
     """Return the outputs of dense layers without their biases."""
     biases = [call.module.bias for call in calls]
     added = [each if isinstance(each, Tensor) else call.output[0] * 0 for each, call in zip(biases, calls, strict=True)]
-    return _stacked([call.output for call in calls]) - _stacked(added)[:, None]
+    outputs = _stacked([call.output for call in calls])
+    return outputs.to(torch.promote_types(outputs.dtype, torch.float32)).sub_(_stacked(added)[:, None])
