@@ -2,14 +2,14 @@
 
 import threading
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, starmap
 
 import pytest
 import torch
 
 from gradwalk import nets
 from gradwalk.nets import Stack, Updater, footprint, memory, parse_optimizer, products, stack, updates
-from gradwalk.nets.crew import Crew, Task
+from gradwalk.nets.crew import Crew, Task, run
 
 THREADS = [1, 2, 4]
 
@@ -78,9 +78,18 @@ class TestCuts:
     def test_products_by_parts_have_the_bits_of_the_whole(self, fan_in, fan_out):
         with products.one_thread():
             cuts = products.cuts(200, 3, ((fan_in, fan_out),), True)
-        assert cuts[0] == 0
-        assert cuts[-1] == 200
-        assert len(cuts) == 4  # on the processors that these tests have seen
+            generator = torch.Generator().manual_seed(1)
+            h, weight = (torch.randn(1, rows, n, generator=generator) for rows, n in ((200, fan_in), (fan_in, fan_out)))
+            bias, whole, by_parts = (
+                torch.ones(1, 1, fan_out),
+                torch.zeros(1, 200, fan_out),
+                torch.zeros(1, 200, fan_out),
+            )
+            run(products.affine(h, weight, bias, whole, True))
+            for rows in starmap(slice, pairwise(cuts)):
+                run(products.affine(h[:, rows], weight, bias, by_parts[:, rows], True))
+        assert cuts in ([0, 48, 144, 200], [0, 200])  # all rows where the library has other bits for some of them
+        assert torch.equal(by_parts, whole)
 
     def test_rows_stay_together_where_a_part_of_them_has_other_bits(self, monkeypatch):
         monkeypatch.setattr(products, "_agree", lambda cuts, fan_in, fan_out, by_numpy: fan_in < 50)
