@@ -6,6 +6,7 @@ import pytest
 from helpers.report_tables import (
     ENCODER,
     LITTLE,
+    MADE,
     MNIST_ORDER,
     PHONES,
     PIXELS,
@@ -282,6 +283,14 @@ def test_what_came_out_names_its_numbers() -> None:
 
 
 # Errata
+
+
+def test_equal_rates_alone_decide_nothing_about_the_schedule() -> None:
+    rows = by_slope("fig4a", 64, 0.03, 0.01)
+    even = Table.of(rows.frame[rows["rate_in"] == rows["rate_out"]], made=MADE)
+    finding = CLAIMS["C11"].finding({"fig4a": even})
+    assert finding.verdict == UNDECIDED
+    assert "D = 64: 3.00 % with equal rates, none with unequal" in finding.came_out
 
 
 def test_errata_are_numbered_and_their_numbers_are_computed() -> None:

@@ -27,7 +27,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Levels:
-    """The heights of the two lines: half a mistake, and above all errors; None where no run lies there.
+    """The heights of the two lines: half a mistake or below all errors, and above them; None where no run lies there.
 
     most: the largest error that is shown as such; larger ones lie on the line of the diverged runs.
     """
@@ -55,11 +55,15 @@ def levels(errors: Array, examples: float | None, most: float = np.inf) -> Level
 
     >>> levels(np.array([0.1, 0.0, np.nan]), examples=1000)
     Levels(floor=0.0005, ceiling=2.0, most=inf)
+
+    The mean of several runs may be less than a mistake.
+
+    >>> levels(np.array([0.0, 0.0004]), examples=1000)
+    Levels(floor=0.0002, ceiling=None, most=inf)
     """
     lost = np.isnan(errors) | (errors > most)
     shown = errors[~lost]
-    positive = shown[shown > 0]
-    least = 0.5 / examples if examples else (positive.min() / _APART if len(positive) else 0.5)
+    least = min(0.5 / (examples or 1), shown[shown > 0].min(initial=np.inf) / _APART)
     floor = float(least) if (errors == 0).any() else None
     ceiling = float(_APART * max(1.0, shown.max(initial=0.0))) if lost.any() else None
     return Levels(floor, ceiling, most)

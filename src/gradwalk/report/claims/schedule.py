@@ -81,8 +81,9 @@ class DeepSchedule:
 
     @property
     def words(self) -> str:
-        """Both errors, the mean over the initial weights."""
-        means = (_short(float(np.mean(errors)), self.examples) for errors in (self.equal, self.unequal))
+        """Both errors, the mean over the initial weights, none where no such rates were run."""
+        sides = (self.equal, self.unequal)
+        means = (_short(float(np.mean(errors)), self.examples) if errors else "none" for errors in sides)
         return ", D = {}: {} with equal rates, {} with unequal".format(self.depth, *means)
 
 
