@@ -15,7 +15,7 @@ from helpers.small_sweep import SMALL, WITH_DIVERGED
 pytest.importorskip("torch")
 pytest.importorskip("pydantic")
 
-from gradwalk.sweep import Spec, Store, engine, lock, run_sweep, status
+from gradwalk.sweep import Spec, Store, engine, lock, run_sweep, schema, status
 from gradwalk.sweep import writer as writer_module
 from gradwalk.sweep.entry import Ending, resolve
 from gradwalk.sweep.folder import STORE
@@ -157,6 +157,18 @@ def test_a_corrupt_store_is_reported_and_not_changed(small, tmp_path):
     for opened in (Store, Writer):
         with pytest.raises(ValueError, match=r"is corrupt \(file is not a database\) and was not"):
             opened(tmp_path)
+
+
+def test_a_file_that_is_no_database_is_closed_again(tmp_path, monkeypatch):
+    opened, connected = [], schema._connected
+    monkeypatch.setattr(schema, "_connected", lambda name: opened.append(connected(name)) or opened[-1])
+    (tmp_path / STORE).write_bytes(b"not a database" * 100)
+    with pytest.raises(ValueError, match="is corrupt"):
+        Store(tmp_path)
+    for connection in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed database"):
+            connection.execute("SELECT 1")
+    assert opened
 
 
 def test_the_database_of_another_program_is_not_changed(tmp_path):

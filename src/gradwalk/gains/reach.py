@@ -227,8 +227,8 @@ def unsteady_message(
     return (
         f"{where}: " * bool(where) + f"{f} is unsteady: at depth {depth} and width {width} the final log-norm has a "
         f"spread of {spread:.1f} at the best gain; the largest serviceable depth at this width (spread "
-        f"{SERVICEABLE:g}) is {limit:.0f}. Use fewer layers, or a scaled activation f(s a) / s with large s "
-        "(Activation.scaled, gradwalk.torch.Steady)"
+        f"{SERVICEABLE:g}) is {limit:.0f}. Use fewer layers, a leak for the depth (leak_for, gradwalk.torch.Leak), or "
+        "a scaled activation f(s a) / s with large s (Activation.scaled, gradwalk.torch.Steady)"
     )
 
 

@@ -107,7 +107,7 @@ def _reader(path: Path) -> sqlite3.Connection:
     connection = _connected(uri)
     try:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-    except sqlite3.OperationalError as error:
+    except sqlite3.DatabaseError as error:
         connection.close()
         if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise
