@@ -29,7 +29,7 @@ SPEC = """
 data = "digits"
 params = 1e5
 depth = 4
-epochs = 100
+epochs = 400
 seed = [0, 1]
 """
 NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
@@ -215,7 +215,7 @@ def test_a_driver_that_is_killed_leaves_no_process_of_ray_behind(tmp_path):
     from helpers.processes import started
 
     spec = tmp_path / "mine.toml"
-    spec.write_text(SPEC.replace("epochs = 100", "epochs = 100000"))
+    spec.write_text(SPEC.replace("epochs = 400", "epochs = 100000"))
     driver = started(["sweep", spec, "--out", tmp_path / "out", "--engine", "ray", "--threads", "1"])
     while driver.is_alive() and not any("train_stack" in each.name() for each in family(driver)):
         time.sleep(0.05)

@@ -124,10 +124,12 @@ def test_a_sweep_killed_at_random_moments_ends_with_the_results_of_one_that_neve
 def test_ctrl_c_saves_and_prints_what_is_saved_and_the_command_that_resumes(spec, whole, tmp_path):
     folder, log = tmp_path / "out", tmp_path / "log"
     process = started(command(spec, folder, "--threads", "1"), log)
-    while process.is_alive() and not ended(folder):
+    while process.is_alive() and not results(folder):
         time.sleep(0.01)
     with pytest.raises(ValueError, match=rf"sweep: {folder} is in use by process {process.pid} on .* since 20"):
         run_sweep(Spec.load(spec), folder)
+    while process.is_alive() and not (ended(folder) and checkpoints(folder)):  # others have just begun
+        time.sleep(0.001)
     os.kill(process.pid, signal.SIGINT)
     process.join(30)
     assert process.exitcode == 130
