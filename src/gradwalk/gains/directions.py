@@ -15,13 +15,12 @@ from gradwalk.blocks import Block, Dense, narrowest
 from gradwalk.checks import Weights
 from gradwalk.display import BLUE, INK, RED, Shown, axes_of
 from gradwalk.gains.solve import solve_gain
-from gradwalk.simulation import least_units, sample_participation, simulate
+from gradwalk.simulation import LEAST_UNITS, least_units, sample_participation, simulate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LARGEST = 200_000  # units of all layers of a passage together, above which sampling would take long
-_LEAST_UNITS = 3  # of a layer, for which directions can be sampled
 _UNITS = 1e6  # drawn per estimate, times the number of gradients per network, where the number of networks is left open
 
 
@@ -131,9 +130,9 @@ class Passage:
         weights. None is returned for layers that do not all read the same activation, are too many to sample, or are
         zero.
         """
-        if widths and widths[-1] < _LEAST_UNITS:  # a scalar output: the passage ends at the layer before it
+        if widths and widths[-1] < LEAST_UNITS:  # a scalar output: the passage ends at the layer before it
             widths, reads, gains = widths[:-1], reads[:-1], gains[:-1]
-        if len(widths) < 2 or min(widths) < _LEAST_UNITS or sum(widths) > _LARGEST:
+        if len(widths) < 2 or min(widths) < LEAST_UNITS or sum(widths) > _LARGEST:
             return None
         f = reads[1]
         if f is None or any(each != f for each in reads[1:]) or not all(0 < gain < math.inf for gain in gains[1:]):
@@ -199,8 +198,8 @@ def directions(
     checks.one_of("directions", "weights", weights, checks.WEIGHTS)
     number = checks.whole("directions", "seed", seed, least=0, most=2**63)
     count = default_networks(widths) if networks is None else checks.whole("directions", "networks", networks, least=8)
-    if (least := least_units(network, widths)) < _LEAST_UNITS:
-        raise ValueError(f"directions: every layer must have at least {_LEAST_UNITS} units, got a layer of {least}")
+    if (least := least_units(network, widths)) < LEAST_UNITS:
+        raise ValueError(f"directions: every layer must have at least {LEAST_UNITS} units, got a layer of {least}")
     gains = _gains(network, widths, weights, gain, number)
     sampled = _sampled(network, widths, weights, gains, count, number)
     shown, depth = widths if checks.is_several(width) else widths[0], len(widths) - 1

@@ -19,7 +19,7 @@ PAIRS: tuple[PairKind, ...] = get_args(PairKind)
 AnySampler = type[Sampler[Any, Any]]  # each sampler keeps layers and gradients of its own types
 AnyFrames = type[FrameSampler[Any, Any]]
 
-_LEAST_UNITS = 3  # two inputs and a direction across them
+LEAST_UNITS = 3  # of a layer: two inputs and a direction across them
 _SAMPLERS: dict[Method, AnySampler] = {"exact": ExactSampler, "dense": DenseSampler}
 _PAIRS: dict[PairKind, AnySampler] = {"gradients": GradientPairSampler, "inputs": InputPairSampler}
 _BLOCK_PAIRS: dict[PairKind, type[BlockForward]] = {"gradients": BlockGradientPairs, "inputs": BlockInputPairs}
@@ -42,8 +42,8 @@ def single_sampler(network: Activation | Block, method: Method, widths: tuple[in
 def pair_sampler(network: Activation | Block, pair: PairKind, widths: tuple[int, ...]) -> AnySampler:
     """Return the sampler of two gradients per network."""
     narrowest = least_units(network, widths)
-    if narrowest < _LEAST_UNITS:
-        raise ValueError(f"simulate: pairs need at least {_LEAST_UNITS} units per layer, got a layer of {narrowest}")
+    if narrowest < LEAST_UNITS:
+        raise ValueError(f"simulate: pairs need at least {LEAST_UNITS} units per layer, got a layer of {narrowest}")
     if is_chain(network):
         return _PAIRS[pair]
     return _BLOCK_PAIRS[pair].of(repeated("simulate", network, widths))  # type: ignore[return-value]
