@@ -15,7 +15,7 @@ from gradwalk.reproduction import ReproducedFigure, Reproduction, Watcher, spec_
 from gradwalk.reproduction import reproduce as run
 
 _SCALES = (
-    "smoke: a minute for all figures; quick: some minutes on 2 cores; laptop: half an hour; evening: 4 hours; "
+    "smoke: a minute for all figures; quick: some minutes on 2 cores; laptop: half an hour; evening: 3 hours; "
     "paper: the paper's own grid, for a cluster."
 )
 _DATA = "Where a data set lies that cannot be downloaded: --data timit=/corpora/TIMIT."
