@@ -14,6 +14,7 @@ from torch.linalg import vecdot, vector_norm
 
 from gradwalk.torch.norms import doubled
 
+MOST = 64  # examples that are compared with one another: the time grows with their square
 _SHARPEST = 1e9  # above this shape parameter a gamma variate is constant to all digits that matter
 
 
@@ -55,7 +56,7 @@ def dense_law(h: Tensor, a: Tensor, delta: Tensor, slopes: Tensor, mean_square: 
             torch.where(orthogonal[:, None], *pair) for pair in zip(haar, (log_mean, log_variance), strict=True)
         )
     steep.div_(root4.clamp_(min=1e-300)[..., None])
-    return _law(log_mean, log_variance, _cosines(unit).square_(), _cosines(steep))
+    return _law(log_mean, log_variance, _cosines(unit[:, :MOST]).square_(), _cosines(steep[:, :MOST]))
 
 
 def _log_gamma(mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
@@ -80,15 +81,21 @@ def _law(log_mean: Tensor, log_variance: Tensor, alike: Tensor, shared: Tensor) 
     """Return the law of half of a logarithm.
 
     shared: how far the slopes of two examples let the same units through. The random vectors W^T delta of two examples
-    correlate as their deltas do, and squares of Gaussians correlate as the square of that, in these units.
+    correlate as their deltas do, and squares of Gaussians correlate as the square of that, in these units. Both are
+    known between the first examples, which stand for all.
     """
     log_mean, log_variance = log_mean / 2, log_variance / 4
     deviation = log_variance.nan_to_num(0.0).clamp(min=0).sqrt()
     known = torch.isfinite(log_mean)
     weights = (deviation * known / known.sum(-1, keepdim=True).clamp(min=1)).to(alike)
-    mean_alike = alike.sum(dim=(-2, -1)).double() / alike[0].numel()
-    pooled = vecdot((shared.mul_(alike) @ weights[..., None])[..., 0], weights)
-    return Law(log_mean, log_variance, pooled.double(), mean_alike)
+    examples, compared = weights.shape[-1], alike.shape[-1]
+    for pairs in (alike, shared):
+        pairs.diagonal(dim1=-2, dim2=-1).zero_()
+    more = examples * (examples - 1) / max(compared * (compared - 1), 1)  # pairs for each that is compared
+    mean_alike = (examples + more * alike.sum(dim=(-2, -1)).double()) / examples**2
+    few = weights[..., :compared]
+    between = vecdot((shared.mul_(alike) @ few[..., None])[..., 0], few)
+    return Law(log_mean, log_variance, (vecdot(weights, weights) + between * more).double(), mean_alike)
 
 
 def _unit(rows: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ A plain `nn.Sequential` is a chain and needs neither a run nor a trace. Of other
 function is watched during one run; without one, a stand-in goes through the model's code, and torch.fx where it cannot.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -40,7 +40,7 @@ def _leaves(model: nn.Module) -> Iterator[nn.Module]:
 
 def follow_run(trace: Trace, example: Any, where: str) -> None:
     """Follow the signal through one run of the model, in evaluation mode and without gradient."""
-    check_materialised(trace.model, where)
+    check_materialised(trace.names, where)
     args, kwargs = arguments(example)
     try:
         with undisturbed(trace.names, evaluating=True), torch.no_grad(), watched(trace, (args, kwargs)):
@@ -60,9 +60,10 @@ def unwrapped(model: nn.Module, where: str) -> nn.Module:
     return model
 
 
-def check_materialised(model: nn.Module, where: str) -> None:
-    """Raise a ValueError for a model with lazy layers that have no weights yet."""
-    if any(isinstance(p, nn.parameter.UninitializedParameter) for p in model.parameters()):
+def check_materialised(modules: Iterable[nn.Module], where: str) -> None:
+    """Raise a ValueError if there are lazy layers that have no weights yet."""
+    lazy = nn.parameter.UninitializedParameter
+    if any(isinstance(p, lazy) for module in modules for p in module._parameters.values()):
         raise ValueError(f"{where}: the model has lazy layers that are not yet materialised; run it once first")
 
 

@@ -123,6 +123,14 @@ class Measured:
         """The mean square of each layer's weight."""
         return mean_squares(self.weights)
 
+    @cached_property
+    def in_layers(self) -> frozenset[int]:
+        """The identities of the parameters that the layers hold, themselves or in a parametrisation."""
+        modules = (
+            each for call in self.calls for each in (call.module.modules() if call.module._modules else [call.module])
+        )
+        return frozenset(id(p) for module in modules for p in module._parameters.values())
+
     @property
     def log_norm(self) -> Array:
         """The walk: one row per example that has a gradient at the reference, one column per call."""
@@ -142,20 +150,21 @@ def measure(model: nn.Module, inputs: Inputs, loss_fn: Loss, where: str, trace: 
     are measured too. Errors begin with `where`.
     """
     model = unwrapped(model, where)
-    check_materialised(model, where)
+    modules = list(model.modules()) if trace is None else list(trace.names)
+    check_materialised(modules, where)
     if not callable(loss_fn):
         raise TypeError(f"{where}: loss_fn must be a function of the model's output, got loss_fn={shown(loss_fn)}")
     with ExitStack() as stack:
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
-        stack.enter_context(undisturbed(list(model.modules())))
+        stack.enter_context(undisturbed(modules))
         hidden: set[nn.Module] = set()
         calls = stack.enter_context(_recorded(weight_layers(model), hidden))
         args, kwargs = tree_map(_usable, arguments(inputs))
         between = None if trace is None else Between(trace)
         output = _run(model, args, kwargs, between)
         loss = loss_fn(output)
-        others = _Others(between, output, model)
+        others = _Others(between, output)
         _check_loss(loss, calls, others, where)
         calls = calls if trace is None else _placed(calls, trace)
         rms = np.sqrt(mean_squares([call.output for call in calls]))
@@ -169,11 +178,12 @@ def measure(model: nn.Module, inputs: Inputs, loss_fn: Loss, where: str, trace: 
 class _Others:
     """What is differentiated by beside the outputs of the weight layers, where the signal was followed."""
 
-    def __init__(self, between: Between | None, output: Any, model: nn.Module) -> None:
+    def __init__(self, between: Between | None, output: Any) -> None:
         self.between = between
         self.stations = between.stations if between else {}
         self.ends = between.ends(output) if between else {}
-        self.parameters = {n: p for n, p in model.named_parameters() if p.requires_grad} if between else {}
+        every = between.trace.parameters if between else {}
+        self.parameters = {name: p for name, (_, p) in every.items() if p.requires_grad}
         edges = [station.edge for station in self.stations.values()]
         self.targets: list[Tensor | GradientEdge] = [*edges, *self.ends.values(), *self.parameters.values()]
 

@@ -3,7 +3,7 @@
 import math
 import re
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from gradwalk.torch.measurement import Measured
 from gradwalk.torch.norms import doubled, log_ratio
@@ -20,10 +20,9 @@ _SKIPPED = (Role.EMBEDDING, Role.NORM)
 
 def outside_parameters(measured: Measured, trace: Trace) -> tuple[Parameter, ...]:
     """Return the matrices among the parameters that belong to no layer of the walk, with their gradients."""
-    seen = {id(p) for call in measured.calls for p in call.module.parameters()}
-    owners, found = _owners(trace), []
+    seen, found = measured.in_layers, []
     for name, gradient in measured.parameters.items():
-        module, parameter = owners[name]
+        module, parameter = trace.parameters[name]
         outside = parameter.dim() > 1 and id(parameter) not in seen and trace.roles[module] not in _SKIPPED
         if not outside or _ADDED.search(name.rpartition(".")[2]):
             continue
@@ -35,18 +34,12 @@ def outside_parameters(measured: Measured, trace: Trace) -> tuple[Parameter, ...
     return tuple(found)
 
 
-def _owners(trace: Trace) -> dict[str, tuple[nn.Module, nn.Parameter]]:
-    """Return the module of each parameter, by its name; a module's own attributes may hide it from `get_submodule`."""
-    held = {id(p): module for module in trace.names for p in module._parameters.values() if p is not None}
-    return {name: (held[id(p)], p) for name, p in trace.model.named_parameters()}
-
-
 def share_seen(measured: Measured, trace: Trace) -> float:
     """Return the share of the weights in use, without those of embeddings and norms, whose layers the walk has seen."""
-    seen = {id(p) for call in measured.calls for p in call.module.parameters()}
+    seen = measured.in_layers
     used = {name for name, gradient in measured.parameters.items() if gradient is not None}
     counts = [0, 0]
-    for name, (module, parameter) in _owners(trace).items():
+    for name, (module, parameter) in trace.parameters.items():
         counted = id(parameter) in seen or name in used or module in measured.hidden
         if counted and parameter.dim() > 1 and trace.roles[module] not in _SKIPPED:
             counts[id(parameter) in seen] += parameter.numel()
@@ -58,7 +51,7 @@ def zero_weights(measured: Measured, trace: Trace) -> tuple[str, ...]:
     layers = [call.name for call, square in zip(measured.calls, measured.weight_squares, strict=True) if square == 0]
     factors = [
         name
-        for name, p in trace.model.named_parameters()
+        for name, (_, p) in trace.parameters.items()
         if p.dim() < 2 and p.numel() and not _ADDED.search(name) and _rms(p) < _SMALL
     ]
     return tuple(dict.fromkeys([*layers, *factors]))

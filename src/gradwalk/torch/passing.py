@@ -9,10 +9,10 @@ from torch import Tensor
 from torch.linalg import vector_norm
 
 from gradwalk.activations import Array
+from gradwalk.torch.conditional import MOST
 from gradwalk.torch.measurement import Measured
 from gradwalk.torch.norms import double_stacks
 
-_MOST = 64  # examples that are compared with one another
 FEWEST = 8  # examples needed for an estimate
 
 
@@ -26,7 +26,7 @@ def directions_of(rows: Tensor) -> float:
     >>> round(directions_of(rows), 3)
     2.0
     """
-    used = rows[:_MOST].detach().to(torch.float64, copy=True)
+    used = rows[:MOST].detach().to(torch.float64, copy=True)
     return float(directions_from(used, vector_norm(used, dim=-1), torch.promote_types(rows.dtype, torch.float32)))
 
 
@@ -35,7 +35,7 @@ def directions_from(rows: Tensor, norms: Tensor, dtype: torch.dtype) -> Tensor:
 
     norms: of the rows. dtype: of the cosines.
     """
-    rows, norms = rows[..., :_MOST, :], norms[..., :_MOST]
+    rows, norms = rows[..., :MOST, :], norms[..., :MOST]
     fine = torch.isfinite(norms) & (norms > 0)
     unit = rows.mul_(torch.where(fine, 1 / norms, 0.0)[..., None]).to(dtype).nan_to_num_(0.0)
     cosines, count = unit @ unit.mT, fine.sum(-1)
@@ -55,7 +55,7 @@ def directions_per_layer(tensors: Sequence[Tensor]) -> Array:
     """Return the directions of each tensor, NaN where its rows are no vectors."""
     directions = np.full(len(tensors), math.nan)
     vectors = [place for place, each in enumerate(tensors) if each.dim() == 2 and not each.is_complex()]
-    for places, stack in double_stacks([tensors[place][:_MOST] for place in vectors]):
+    for places, stack in double_stacks([tensors[place][:MOST] for place in vectors]):
         dtype = torch.promote_types(tensors[vectors[places[0]]].dtype, torch.float32)
         spanned = directions_from(stack, vector_norm(stack, dim=-1), dtype)
         directions[[vectors[place] for place in places]] = spanned.cpu().numpy()

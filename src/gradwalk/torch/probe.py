@@ -74,7 +74,8 @@ def probed(model: nn.Module, inputs: Inputs, loss_fn: Loss, activation: Given, w
 
 def compared(measured: Measured, trace: Trace, activation: Given, where: str) -> GradientWalk:
     """Return a measured walk next to the one predicted from the model's trace."""
-    stream = _stream(measured, trace)
+    chain = is_chain(trace.nodes)
+    stream = Stream((), (), None) if chain or measured.broken else _stream(measured, trace)
     if stream.reference is not None:
         measured = replace(measured, reference=stream.reference)
     reads = _reads(measured, trace, given_for(activation, where))
@@ -85,7 +86,7 @@ def compared(measured: Measured, trace: Trace, activation: Given, where: str) ->
     with np.errstate(invalid="ignore", divide="ignore"):
         z = (mean - prediction.mean) / prediction.sd
     modules = [call.module for call in measured.calls]
-    chain, fans = is_chain(trace.nodes), [fan_in(module) for module in modules]
+    fans = [fan_in(module) for module in modules]
     gains = np.sqrt(measured.weight_squares * fans)
     return GradientWalk(
         layers=tuple(call.name for call in measured.calls),
@@ -120,8 +121,6 @@ def compared(measured: Measured, trace: Trace, activation: Given, where: str) ->
 
 
 def _stream(measured: Measured, trace: Trace) -> Stream:
-    if measured.broken or is_chain(trace.nodes):
-        return Stream((), (), None)
     ends = measured.ends or {signal.node for signal in trace.outputs}
     return along(measured, trace.nodes, ends)
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
@@ -64,6 +65,17 @@ class Trace:
                 self.activations[module] = activation
         self.checks_channels = False
         self.clear()
+
+    @cached_property
+    def parameters(self) -> dict[str, tuple[nn.Module, nn.Parameter]]:
+        """The parameters by name, each once, with the module that holds it; of several modules the last."""
+        names: dict[int, str] = {}
+        held: dict[str, tuple[nn.Module, nn.Parameter]] = {}
+        for module, prefix in self.names.items():
+            for own, p in module._parameters.items():
+                if p is not None:
+                    held[names.setdefault(id(p), f"{prefix}.{own}" if prefix else own)] = module, p
+        return held
 
     def clear(self) -> None:
         """Forget what was followed so far."""

@@ -149,9 +149,10 @@ class Judge:
         The gradient of a weight does not depend on its scale, or grows as that falls, so that relative to the weight it
         is too large at least by the factor that the weight is too small.
         """
+        least = _SMALL * each.peers
         if each.sure:
-            return each.gain < (_SUSPECT if self._is_steep(each) else _SMALL) * each.peers
-        return each.gain < _SMALL * each.peers and self._is_steep(each)
+            return each.gain < least or (each.gain < _SUSPECT * each.peers and self._is_steep(each))
+        return each.gain < least and self._is_steep(each)
 
     def _is_steep(self, each: _Scale) -> bool:
         others = [other.relative for other in self.scales if other is not each and math.isfinite(other.relative)]
