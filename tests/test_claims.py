@@ -141,6 +141,18 @@ CASES = [
         )
         for few in ({"levels": 2}, {"equal_levels": 3}, {"seeds": 2}, {"best": 0}, {"noise": 0.9})
     ),
+    # where better unequal rates may lie beyond the grid, an advantage is not refuted, unless equal ones are good enough
+    *(
+        (
+            "C11",
+            {"fig4a": by_slope("fig4a", 64, 0.4, 0.1)},
+            {
+                UNDECIDED: {"fig4a": by_slope("fig4a", 64, 0.15, 0.1, best=end)},
+                FAILS: {"fig4a": by_slope("fig4a", 64, 0.009, 0.001, best=end)},
+            },
+        )
+        for end in (0, 3)
+    ),
     # while they learn, an advantage can be shown, but not refuted
     (
         "C11",

@@ -39,8 +39,8 @@ PANELS = ("fig4a", "fig4b", "fig4c", "fig4d")
 class DeepSchedule:
     """The least errors with equal and with unequal rates, one of each for every g and seed.
 
-    levels: the number of levels (products of the two rates) with slopes down, even and up. at_end: whether the best
-    equal rates are the smallest or the largest ones.
+    levels: the number of levels (products of the two rates) with slopes down, even and up. equal_at_end,
+    unequal_at_end: whether the best of each are on the smallest or the largest level, beyond which better ones may lie.
     """
 
     depth: int
@@ -48,7 +48,8 @@ class DeepSchedule:
     unequal: tuple[float, ...]
     examples: float | None
     levels: tuple[int, int, int]
-    at_end: bool
+    equal_at_end: bool
+    unequal_at_end: bool
 
     @property
     def logs(self) -> list[float]:
@@ -112,8 +113,9 @@ C11 = Claim(
     "some rates trained a net from Gaussian weights to half of a constant answer’s error or less, and which is at "
     "least as deep over width as the paper’s D = 32. Undecided: no panel has such a depth with 3 levels for each "
     "slope, no fewer with equal rates than with others, and 3 initial weights; within two standard errors of the "
-    "factor 2; above it, but the best equal rates are the smallest or the largest of their grid; below it, but the "
-    "learning rates have not run down to a tenth.",
+    "factor 2; above it, but the best equal rates are on the smallest or the largest level of their grid; below it "
+    "and equal ones do not reach 1 %, but the best unequal rates are on such a level, or the learning rates have not "
+    "run down to a tenth.",
     figures=PANELS,
     judge=schedule_matters,
     errata=("E5",),
@@ -128,9 +130,13 @@ def _part(title: str, deepest: DeepSchedule, table: Table) -> Part:
     matters = deepest.matters
     if matters is None:
         return Part(None, f"{title}: too close to call")
-    if matters and deepest.at_end:
-        return Part(None, f"{title}: the best equal rates are at the end of their grid")
-    reason = None if matters or deepest.equal_suffice else still_learning(table)
+    if matters:
+        reason = "the best equal rates are at the end of their grid" if deepest.equal_at_end else None
+    elif deepest.equal_suffice:
+        reason = None
+    else:
+        end = "the best unequal rates are at the end of their grid" if deepest.unequal_at_end else None
+        reason = still_learning(table) or end
     return Part(None, f"{title}: {reason}") if reason else Part(matters)
 
 
@@ -155,7 +161,8 @@ def _deep_schedule(depth: int, runs: DataFrame) -> DeepSchedule:
         unequal=_least_by_weights(runs[~even]),
         examples=example_count(runs),
         levels=(counts[0], counts[1], counts[2]),
-        at_end=_best_at_end(runs[even]),
+        equal_at_end=_best_at_end(runs[even]),
+        unequal_at_end=_best_at_end(runs[~even]),
     )
 
 
@@ -166,9 +173,13 @@ def _least_by_weights(runs: DataFrame) -> tuple[float, ...]:
 
 
 def _best_at_end(runs: DataFrame) -> bool:
-    """Return whether the rate of the least mean error is the smallest or the largest one."""
-    means = runs.groupby("rate_in")["train_error"].mean()
-    return bool(means.isna().all()) or means.idxmin() in (means.index.min(), means.index.max())
+    """Return whether the rates of the least mean error are on the smallest or the largest level."""
+    means = runs.groupby(["rate_in", "rate_out"])["train_error"].mean()
+    if means.isna().all():
+        return True
+    levels = {pair: pair[0] * pair[1] for pair in means.index}
+    best = levels[means.idxmin()]
+    return any(math.isclose(best, end, rel_tol=0.01) for end in (min(levels.values()), max(levels.values())))
 
 
 def _short(error: float, examples: float | None) -> str:
