@@ -141,6 +141,13 @@ def test_every_link_to_a_file_leads_somewhere() -> None:
             assert target.startswith("https://") or (path.parent / target).exists(), f"{path.name} names {target}"
 
 
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_no_text_is_taken_for_a_tag(path: Path) -> None:
+    """Outside code, a browser shows nothing of what stands between < and >."""
+    text = re.sub(r"`[^`]*`", "", BLOCK.sub("", path.read_text("utf-8")))
+    assert not re.findall(r"</?(?!!--)\w[^>]*>", text)
+
+
 def test_every_target_of_make_that_is_named_exists() -> None:
     targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
     for path in (*DOCUMENTS, ROOT / "CONTRIBUTING.md"):
