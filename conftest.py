@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads slow down many small products
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # or what one test starts, processes of another may not join
+os.environ.setdefault("RAY_worker_niceness", "0")  # or tasks wait for the tests of all other workers
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's threads must not spin while other workers need the core
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # compiling takes longer than running
 # What one worker, one process or the last run of the tests has compiled, the others read: half of the time of JAX.
@@ -23,8 +23,13 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 gc.disable()  # until the tests are collected: what they import stays, and looking through it takes seconds
 
-settings.register_profile("gradwalk", deadline=None)  # a slow machine must not fail a test
-settings.load_profile("gradwalk")
+
+def pytest_collection() -> None:
+    """Import Hypothesis, which takes a second, only where tests are collected: not in the parent of the workers."""
+    from hypothesis import settings
+
+    settings.register_profile("gradwalk", deadline=None)  # a slow machine must not fail a test
+    settings.load_profile("gradwalk")
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
