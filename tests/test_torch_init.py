@@ -16,7 +16,7 @@ import gradwalk as gw  # noqa: E402
 import gradwalk.torch as gwt  # noqa: E402
 
 DEPTH, WIDTH, SEEDS = 200, 100, 40
-NARROW = 30  # for orthogonal weights, whose QR decompositions take most of the time
+NARROW = 50  # for orthogonal weights, whose QR decompositions take most of the time
 MODULES = {"relu": nn.ReLU, "tanh": nn.Tanh, "elu": nn.ELU, "selu": nn.SELU, "leaky_relu": nn.LeakyReLU}
 
 
@@ -88,7 +88,7 @@ def test_a_deep_gelu_net_is_called_unsteady_once_with_its_serviceable_depth():
 
 
 def test_steady_gelu_is_flat_where_gelu_is_not():
-    finals = final_log_norms(deep(functools.partial(gwt.Steady, nn.GELU(), 100.0)), SEEDS // 2)
+    finals = final_log_norms(deep(functools.partial(gwt.Steady, nn.GELU(), 100.0)))
     assert_unbiased(finals)
     assert finals.std() < 3.0
 
