@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads slow down many small products
@@ -23,13 +24,8 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 gc.disable()  # until the tests are collected: what they import stays, and looking through it takes seconds
 
-
-def pytest_collection() -> None:
-    """Import Hypothesis, which takes a second, only where tests are collected: not in the parent of the workers."""
-    from hypothesis import settings
-
-    settings.register_profile("gradwalk", deadline=None)  # a slow machine must not fail a test
-    settings.load_profile("gradwalk")
+settings.register_profile("gradwalk", deadline=None)  # a slow machine must not fail a test
+settings.load_profile("gradwalk")
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
