@@ -14,8 +14,13 @@ from hypothesis import settings
 os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads slow down many small products
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # or what one test starts, processes of another may not join
+os.environ.setdefault("RAY_worker_niceness", "0")  # or tasks wait for the tests of all other workers
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's threads must not spin while other workers need the core
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # compiling takes longer than running
+# What one worker, one process or the last run of the tests has compiled, the others read: half of the time of JAX.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent / "build" / "jax"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 gc.disable()  # until the tests are collected: what they import stays, and looking through it takes seconds
 

@@ -82,7 +82,7 @@ def test_sampled_gain_agrees_with_the_closed_form(name):
 
 def test_standard_error_is_honest():
     """Over seeds, the estimates scatter as much as their standard errors claim."""
-    estimates = [gw.solve_gain("tanh", 20, 15, walks=60, seed=seed) for seed in range(40)]
+    estimates = [gw.solve_gain("tanh", 20, 8, walks=60, seed=seed) for seed in range(40)]
     scatter = np.std([estimate.value for estimate in estimates], ddof=1)
     claimed = np.sqrt(np.mean([estimate.standard_error**2 for estimate in estimates]))
     assert claimed == pytest.approx(scatter, rel=4 / math.sqrt(2 * 40))
@@ -199,7 +199,7 @@ def test_describing_a_gain_records_the_warning_and_does_not_raise_it():
 
 def test_scaled_gelu_is_serviceable_where_gelu_is_not():
     scaled = gw.activation("gelu").scaled(100.0)
-    walks = gw.simulate(scaled, 100, 200, gain=gw.gain("relu", 100), walks=400, rng=5)
+    walks = gw.simulate(scaled, 100, 200, gain=gw.gain("relu", 100), walks=200, rng=5)
     assert walks.spread < 3.0
     assert abs(walks.mean) < 0.5
 

@@ -58,13 +58,13 @@ def first_without_mistakes(runs, data):
 
 
 def test_64_tanh_layers_learn_without_a_mistake_at_the_right_gain():
-    few = {"examples": 400, "params": None, "width": 60, "rate_in": 0.02, "rate_out": 0.02}
+    few = {"examples": 200, "params": None, "width": 60, "rate_in": 0.02, "rate_out": 0.02, "measure_every": 5}
     runs = [deep("tanh", seed=seed, **few) for seed in range(1, 4)]
-    assert first_without_mistakes(runs, data_sets.load("digits", examples=400)) is not None
+    assert first_without_mistakes(runs, data_sets.load("digits", examples=200)) is not None
 
 
 def test_64_relu_layers_learn_at_the_right_gain_and_stay_at_chance_at_gain_1(digits):
-    settings = {"params": None, "width": 60, "epochs": 30}
+    settings = {"params": None, "width": 60, "epochs": 30, "measure_every": 30}
     runs = [deep("relu", seed=seed, **settings) for seed in range(1, 4)]
     *right, at_1 = train([*runs, deep("relu", gain=1.0, **settings)], digits)
     commonest = np.bincount(digits.train.labels).max()
@@ -75,7 +75,7 @@ def test_64_relu_layers_learn_at_the_right_gain_and_stay_at_chance_at_gain_1(dig
 def test_an_autoencoder_of_16_layers_learns_to_reconstruct():
     digits = data_sets.load("digits", scaling="global")
     settings = {"data": "digits", "scaling": "global", "task": "reconstruct", "depth": 16, "params": 5e4}
-    (outcome,) = train([Run(**settings, gain=1.1, rate_in=1.0, rate_out=1.0, epochs=40)], digits)
+    (outcome,) = train([Run(**settings, gain=1.1, rate_in=1.0, rate_out=1.0, epochs=40, measure_every=40)], digits)
     constant = digits.train.frames.var(axis=0).mean()  # the error of the mean image, whatever the input
     assert outcome.last.train_loss < 0.3 * constant
     assert outcome.last.test_loss < 0.4 * constant
@@ -84,11 +84,9 @@ def test_an_autoencoder_of_16_layers_learns_to_reconstruct():
 def test_16_layers_are_well_below_the_commonest_phone_on_the_real_timit_sample(real_data):
     if not (real_data / "timit_sample.tar.gz").exists():
         pytest.skip("there is no TIMIT sample in GRADWALK_DATA")
-    timit = data_sets.load("timit", examples=10_000)
-    (outcome,) = train(
-        [Run(data="timit", examples=10_000, depth=16, params=2e5, gain=1.15, rate_in=0.1, rate_out=0.1, epochs=6)],
-        timit,
-    )
+    timit = data_sets.load("timit", examples=5_000)
+    settings = {"data": "timit", "examples": 5_000, "depth": 16, "params": 2e5, "gain": 1.15}
+    (outcome,) = train([Run(**settings, rate_in=0.1, rate_out=0.1, epochs=6, measure_every=6)], timit)
     commonest = [np.bincount(split.labels).max() / len(split) for split in (timit.train, timit.test)]
     assert outcome.last.train_mistakes / len(timit.train) < 0.75 * (1 - commonest[0])
     assert outcome.last.test_mistakes / len(timit.test) < 0.85 * (1 - commonest[1])

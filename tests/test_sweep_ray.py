@@ -5,6 +5,7 @@ import re
 import signal
 import socket
 import time
+from dataclasses import dataclass
 
 import pytest
 from helpers.small_sweep import numbers
@@ -18,23 +19,58 @@ import ray
 from ray.cluster_utils import Cluster
 
 from gradwalk import register
+from gradwalk.nets import OPTIMIZERS
+from gradwalk.nets.optimizers import SGD
 from gradwalk.sweep import EngineOptions, Spec, Store, ray_cluster, ray_engine, ray_task, run_sweep, status
 from gradwalk.sweep.entry import resolve
 from gradwalk.sweep.extensions import Extensions, sent
 from gradwalk.sweep.folder import CHECKPOINTS, STORE, network_path
 from gradwalk.train import DamageWarning
 
-# Two stacks of a few seconds each: what happens to a task happens while it trains.
+# Two stacks, which a test can keep training until that has happened which is to happen meanwhile.
 SPEC = """
 data = "digits"
 params = 1e5
 depth = 4
-epochs = 400
+epochs = 30
 seed = [0, 1]
+optimizer = "patient"
 """
 NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
 # A dead node is noticed after 2 seconds, not after 15.
 QUICK = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "health_check_failure_threshold": 3}
+
+
+def register_patient(hold):
+    """Register an optimizer that takes a sixth of a second per step, without using a core, while a file is there."""
+
+    @dataclass(frozen=True)
+    class Patient(SGD):  # a local class, which is sent to workers by value
+        name = "patient"
+
+        def update(self, parameter, step):
+            if hold.exists():
+                time.sleep(0.02)  # once per layer for the weights, and once for the biases
+            SGD.update(self, parameter, step)
+
+    OPTIMIZERS.register(Patient)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hold_path(tmp_path_factory):
+    """The file of the patient optimizer, which is not there yet."""
+    path = tmp_path_factory.mktemp("hold") / "hold"
+    register_patient(path)
+    yield path
+    OPTIMIZERS.remove("patient")
+
+
+@pytest.fixture
+def hold(hold_path):
+    """Tasks last a minute and more on any machine, until the file is removed."""
+    hold_path.touch()
+    yield hold_path
+    hold_path.unlink(missing_ok=True)
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +200,7 @@ def test_on_a_cluster_ray_chooses_the_gpu(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
-def test_a_signal_lets_the_tasks_save_and_the_sweep_resumes_locally(cluster, local, tmp_path, number):
+def test_a_signal_lets_the_tasks_save_and_the_sweep_resumes_locally(cluster, local, hold, tmp_path, number):
     ctrl_c = once(lambda progress: progress.steps > 0, lambda: os.kill(os.getpid(), number))
     with pytest.raises(KeyboardInterrupt):
         run_sweep(Spec.load(SPEC), tmp_path, engine="ray", address=cluster.address, report=ctrl_c)
@@ -174,26 +210,28 @@ def test_a_signal_lets_the_tasks_save_and_the_sweep_resumes_locally(cluster, loc
     with Store(tmp_path) as store:
         unfinished = {result.identity for result in store.results() if result.epochs and not result.ended}
     assert unfinished <= saved != set()
+    hold.unlink()
     last = run_sweep(Spec.load(SPEC), tmp_path)
     assert numbers(last.results) == local
     assert {result.starts for result in last.results if result.identity in saved} == {2}
 
 
-def join_at_once():
-    """Join the cluster without a trial in another process, and write epochs as soon as they have ended."""
+def join_at_once(hold):
+    """Join the cluster without a trial in another process, write epochs as soon as they have ended, and be patient."""
     from helpers.processes import write_at_once
 
     ray_cluster._try = lambda address: None
     write_at_once()
+    register_patient(hold)
 
 
-def test_sigterm_ends_the_command_with_how_to_resume_instead_of_a_trace_of_ray(cluster, local, tmp_path):
+def test_sigterm_ends_the_command_with_how_to_resume_instead_of_a_trace_of_ray(cluster, local, hold, tmp_path):
     from helpers.processes import ended, started
 
     spec, folder, log = tmp_path / "mine.toml", tmp_path / "out", tmp_path / "log"
     spec.write_text(SPEC)
     options = ["--out", folder, "--engine", "ray", "--address", cluster.address]
-    process = started(["sweep", spec, *options], log, join_at_once)
+    process = started(["sweep", spec, *options], log, join_at_once, hold)
     while process.is_alive() and not ((folder / STORE).exists() and status(folder).epochs_done):
         time.sleep(0.02)
     assert process.is_alive(), log.read_text()
@@ -203,6 +241,7 @@ def test_sigterm_ends_the_command_with_how_to_resume_instead_of_a_trace_of_ray(c
     assert errors.splitlines()[-1].endswith(f"resume with: gradwalk sweep {spec} {' '.join(map(str, options))}")
     assert not re.search("SIGTERM|Traceback|[.]cc:", errors)
     assert list((folder / CHECKPOINTS).glob("*.safetensors"))
+    hold.unlink()
     assert numbers(run_sweep(Spec.load(spec), folder).results) == local
 
 
@@ -211,12 +250,13 @@ def family(process):
     return psutil.Process(process.pid).children(recursive=True) if process.is_alive() else []
 
 
-def test_a_driver_that_is_killed_leaves_no_process_of_ray_behind(tmp_path):
+def test_a_driver_that_is_killed_leaves_no_process_of_ray_behind(hold, tmp_path):
     from helpers.processes import started
 
     spec = tmp_path / "mine.toml"
-    spec.write_text(SPEC.replace("epochs = 400", "epochs = 100000"))
-    driver = started(["sweep", spec, "--out", tmp_path / "out", "--engine", "ray", "--threads", "1"])
+    spec.write_text(SPEC.replace("epochs = 30", "epochs = 100000"))
+    command = ["sweep", spec, "--out", tmp_path / "out", "--engine", "ray", "--threads", "1"]
+    driver = started(command, os.devnull, register_patient, hold)
     while driver.is_alive() and not any("train_stack" in each.name() for each in family(driver)):
         time.sleep(0.05)
     processes = family(driver)
@@ -228,11 +268,14 @@ def test_a_driver_that_is_killed_leaves_no_process_of_ray_behind(tmp_path):
     assert not left
 
 
-def test_a_node_dies_and_the_sweep_ends_with_the_numbers_of_one_machine(cluster, local, tmp_path):
+def test_a_node_dies_and_the_sweep_ends_with_the_numbers_of_one_machine(cluster, local, hold, tmp_path):
     ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")  # which run_sweep then uses
-    death = once(
-        lambda progress: trains(cluster.second), lambda: cluster.remove_node(cluster.second, allow_graceful=False)
-    )
+
+    def kill_node():
+        cluster.remove_node(cluster.second, allow_graceful=False)
+        hold.unlink()
+
+    death = once(lambda progress: trains(cluster.second), kill_node)
     summary = run_sweep(Spec.load(SPEC), tmp_path, engine="ray", save_every=0.05, report=death)
     assert death.acted
     assert sum(node["Alive"] for node in ray.nodes()) == 1

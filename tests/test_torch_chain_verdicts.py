@@ -74,13 +74,11 @@ def test_random_walk_weights_are_called_healthy():
 
 
 def test_a_deep_gelu_net_is_called_unsteady_with_its_largest_serviceable_depth():
-    walk = probe(chain(nn.GELU, 1.588, 60, 100), *batch(4, 100))
+    walk = probe(chain(nn.GELU, 1.588, 60, 50), *batch(4, 50))
     assert "gelu is unsteady" in walk.verdict
-    assert (
-        f"largest serviceable depth at this width (spread 2) is {gradwalk.max_depth('gelu', 100):.0f}" in walk.verdict
-    )
+    assert f"largest serviceable depth at this width (spread 2) is {gradwalk.max_depth('gelu', 50):.0f}" in walk.verdict
     assert "Steady" in walk.verdict
-    assert "unsteady" not in probe(chain(nn.GELU, 1.55, 10, 100), *batch(4, 100)).verdict
+    assert "unsteady" not in probe(chain(nn.GELU, 1.55, 8, 100), *batch(4, 100)).verdict
 
 
 def test_the_layer_from_which_on_it_is_off_is_named():
