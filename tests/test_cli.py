@@ -42,8 +42,8 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def quick(monkeypatch) -> list[tuple[str, int]]:
-    """Figures small enough for a test."""
-    return use_small_figures(monkeypatch)
+    """Figures small enough for a test; test_cli_reproduce draws them."""
+    return use_small_figures(monkeypatch, empty=True)
 
 
 def test_gain_prints_gain_scale_and_step() -> None:

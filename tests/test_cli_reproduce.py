@@ -39,8 +39,8 @@ def test_redraw_uses_the_table_and_computes_nothing(tmp_path: Path, quick: list[
     assert not (tmp_path / "fig2.png").exists()
 
 
-@pytest.mark.usefixtures("quick")
-def test_reproduce_prints_json(tmp_path: Path) -> None:
+def test_reproduce_prints_json(tmp_path: Path, monkeypatch) -> None:
+    use_small_figures(monkeypatch, empty=True)
     record = json.loads(run("reproduce", "fig1", "--out", str(tmp_path), "--json"))
     assert record["page"] == str(tmp_path / "index.html")
     assert str(tmp_path / "fig1.csv") in record["figures"]["fig1"]["files"]

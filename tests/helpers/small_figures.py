@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from matplotlib.figure import Figure
 
 from gradwalk import figures
-from gradwalk.figures import FIGURES, SimulatedFigure, Table, fig1, fig2
+from gradwalk.figures import FIGURES, SimulatedFigure, Table, canvas, fig1, fig2
 from gradwalk.registry import Registry
 
 SIZES = {
@@ -15,8 +16,16 @@ SIZES = {
 }
 
 
-def use_small_figures(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """Replace the figures by small ones, and return a list to which each computation adds its name and seed."""
+def blank(_: Table) -> Figure:
+    """Draw an empty panel, which takes a tenth of the time of a figure with its labels."""
+    return canvas(1, 1, (1, 1))[0]
+
+
+def use_small_figures(monkeypatch: pytest.MonkeyPatch, *, empty: bool = False) -> list[tuple[str, int]]:
+    """Replace the figures by small ones, and return a list to which each computation adds its name and seed.
+
+    empty: draw nothing in them, for tests that do not look at the pictures.
+    """
     computed: list[tuple[str, int]] = []
 
     def small(name: str) -> Callable[[int], Table]:
@@ -29,7 +38,7 @@ def use_small_figures(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
         return compute_small
 
     replaced = [
-        replace(figure, compute=small(figure.name))
+        replace(figure, compute=small(figure.name), **{"draw": blank} if empty else {})
         if isinstance(figure, SimulatedFigure) and figure.name in SIZES
         else figure
         for figure in FIGURES
