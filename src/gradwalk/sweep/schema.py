@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -118,7 +119,7 @@ def _reader(path: Path) -> sqlite3.Connection:
 def _connected(name: str) -> sqlite3.Connection:
     """Return a connection to a path or URI that reads any text, also damaged, which its digest then shows."""
     connection = sqlite3.connect(name, uri=name.startswith("file:"), timeout=30, isolation_level=None)
-    connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
+    connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
     return connection
 
 
@@ -153,8 +154,8 @@ def _create(path: Path) -> None:
     if log.exists():
         log.replace(path.with_name(f"{log.name}.old"))
     with (
-        atomic(path) as partial,
-        closing(sqlite3.connect(partial, isolation_level=None)) as connection,
+        atomic(path) as unfinished,
+        closing(sqlite3.connect(unfinished, isolation_level=None)) as connection,
         transaction(connection),
     ):
         for statement in _TABLES:

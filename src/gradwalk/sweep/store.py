@@ -245,7 +245,7 @@ class Store:
         """Return the epochs of the runs under way, by the number of the run."""
         tables: dict[int, EpochTable] = {}
         for row in self._valid(EpochRow, "ORDER BY run, first"):
-            table = EpochTable.unpack(row.epochs)
+            table = EpochTable(row.epochs)
             tables[row.run] = tables[row.run].merged(table) if row.run in tables else table
         return tables
 
@@ -279,7 +279,7 @@ def _share(mistakes: int, examples: int) -> float:
 
 
 def _result(row: RunRow, run: Run, begun: EpochTable | None, versions: dict[str, str] | None) -> Result:
-    epochs = EpochTable.unpack(row.epochs) if row.ends else begun
+    epochs = EpochTable(row.epochs) if row.ends else begun
     return Result(
         run=run,
         identity=row.identity,

@@ -118,7 +118,7 @@ class Writer(Store):
                 host=ending.host,
                 ended=time.time(),
                 seconds=ending.seconds,
-                epochs=EpochTable.of(ending.epochs).pack(),
+                epochs=EpochTable.of(ending.epochs).content,
             )
         self.flush()
 
@@ -145,7 +145,7 @@ class Writer(Store):
         self._written = time.monotonic()
 
     def _epoch_row(self, identity: str, epochs: Sequence[Epoch]) -> EpochRow:
-        return EpochRow(self._open_runs[identity].id, epochs[0].epoch, EpochTable.of(epochs).pack())
+        return EpochRow(self._open_runs[identity].id, epochs[0].epoch, EpochTable.of(epochs).content)
 
     def check_folder(self) -> None:
         """Raise if the folder, the store or the lock was removed or replaced since this process opened them."""
