@@ -18,12 +18,13 @@ CURVES = {1: "unbiased g, rate 0.01", 2: "unbiased g, rate 0.02"}
 
 
 def main() -> None:
-    """Draw the figures, and the curves of mnist-100 and deep."""
+    """Draw the figures, and the curves of mnist-100, deep and the paper's network."""
     for path in sorted(RESULTS.rglob("*.png")):
         if path.stem in FIGURES:
             save(FIGURES[path.stem].draw(table.read(path.with_suffix(".csv"))), [path])
     draw_mnist_100()
     draw_deep()
+    draw_paper_network()
 
 
 def draw_mnist_100() -> None:
@@ -39,14 +40,24 @@ def draw_mnist_100() -> None:
 
 
 def draw_deep() -> None:
-    """Draw the curves of the networks in deep, which `gradwalk sweep export --epochs` wrote, the shallowest first."""
+    """Draw the curves of the networks in deep, the shallowest first."""
     folder = RESULTS / "deep"
     runs = [pd.read_csv(path) for path in folder.glob("*thousand.csv")]
     runs.sort(key=lambda run: int(run["depth"][0]))
+    draw_exports(runs, [f"{run['depth'][0]:,} layers of {run['width'][0]}" for run in runs], folder / "curves.png")
+
+
+def draw_paper_network() -> None:
+    """Draw the curve of the paper's own network on all of MNIST at equal rates."""
+    folder = RESULTS / "paper-network"
+    draw_exports([pd.read_csv(folder / "even.csv")], ["1,000 layers of 249, rate 0.0004"], folder / "even.png")
+
+
+def draw_exports(runs: list[pd.DataFrame], labels: list[str], path: Path) -> None:
+    """Draw the curves of runs, as `gradwalk sweep export --epochs` wrote them."""
     curves = [(run["epoch"].to_numpy(float), run[["train_error", "test_error"]].to_numpy().T) for run in runs]
-    labels = [f"{run['depth'][0]:,} layers of {run['width'][0]}" for run in runs]
     errors = np.concatenate([both.ravel() for _, both in curves])
-    save(draw_error_curves(curves, labels, levels(errors, EXAMPLES), share=True), [folder / "curves.png"])
+    save(draw_error_curves(curves, labels, levels(errors, EXAMPLES), share=True), [path])
 
 
 if __name__ == "__main__":
