@@ -165,6 +165,19 @@ def test_the_papers_network_on_all_of_mnist_is_where_it_is_said_to_be():
     assert f"{int(row['clipped']):,} of the steps were clipped" in said
 
 
+def test_the_papers_network_at_equal_rates_got_as_far_as_is_said():
+    said = section("The paper's own network")
+    with (RESULTS / "paper-network" / "even.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        counts = (f"{int(row[name]):,}" for name in ("epoch", "train_mistakes", "test_mistakes", "clipped"))
+        assert f"| {' | '.join(counts)} |" in said
+    last = rows[-1]
+    errors = [f"{float(last[name]):.1%}".replace("%", " %") for name in ERRORS]
+    assert f"{int(last['train_mistakes']):,} of 60,000 training mistakes ({errors[0]}) and {errors[1]} held out" in said
+    assert f"after {last['epoch']} epochs, {600 * int(last['epoch']):,} steps" in said
+
+
 @pytest.mark.parametrize(("weights", "title"), [("orthogonal", "A thousand layers"), ("gaussian", "From Gaussian")])
 def test_a_thousand_layers_learned_what_is_said(weights, title):
     found = table.read(RESULTS / "thousand" / weights / "fig4c.csv")
