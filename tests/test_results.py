@@ -229,6 +229,13 @@ def last_epochs(path):
         return {row["identity"]: row for row in csv.DictReader(file)}.values()
 
 
+def test_more_seeds_of_the_proposed_leak_learn_as_is_said():
+    rows = pd.read_csv(RESULTS / "directions" / "advised-1000-more.csv")
+    assert rows.groupby("activation").size().tolist() == [3] * 5
+    least, most = rows["train_mistakes"].min(), rows["train_mistakes"].max()
+    assert f"{least:,.0f} to {most:,.0f} training mistakes over the five activations" in section("A leak, by activation")
+
+
 @pytest.mark.parametrize("name", ["advised-1000", "advised-256", "layers-256"])
 def test_networks_with_a_leak_learned_what_is_said(name):
     said = section("A leak, by activation")
