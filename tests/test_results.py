@@ -233,7 +233,8 @@ def test_more_seeds_of_the_proposed_leak_learn_as_is_said():
     rows = pd.read_csv(RESULTS / "directions" / "advised-1000-more.csv")
     assert rows.groupby("activation").size().tolist() == [3] * 5
     least, most = rows["train_mistakes"].min(), rows["train_mistakes"].max()
-    assert f"{least:,.0f} to {most:,.0f} training mistakes over the five activations" in section("A leak, by activation")
+    said = section("A leak, by activation")
+    assert f"{least:,.0f} to {most:,.0f} training mistakes over the five activations" in said
 
 
 @pytest.mark.parametrize("name", ["advised-1000", "advised-256", "layers-256"])
