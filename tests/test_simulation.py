@@ -282,6 +282,7 @@ def peak():
     return int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
 
 relu = gw.Activation("relu", lambda a: np.maximum(a, 0), lambda a: (a > 0).astype(a.dtype), (0.0, 1.0))
+gw.simulate("linear", 3, 2, gain=1.0, walks=1, rng=1)  # loads what is loaded at the first call
 print(peak())
 gw.simulate("linear", 3, 1000, gain=1.0, walks=2750, rng=1)  # a result of 44 MB
 print(peak())
@@ -298,8 +299,8 @@ def test_memory_stays_under_a_gigabyte():
     result = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
     start, with_result, with_layers = (1024 * int(line) for line in result.stdout.split())
     cells = 2750 * 1001
-    per_cell = (with_result - start - 16e6) / cells  # less what threads and blocks need at any size
-    assert start + 16e6 + max(per_cell, 16) * memory.RESULT_CELLS < 1e9
+    per_cell = (with_result - start - 8e6) / cells  # less what threads and blocks need at any size
+    assert start + 8e6 + max(per_cell, 16) * memory.RESULT_CELLS < 1e9
     assert per_cell < 20  # 16 bytes of the result, and no copy of it
     assert 3e8 < with_layers < 1e9  # at least what is kept for the backward pass, or nothing was measured
 
