@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't
 
 # Kernels as JAX and Keras shape them: (in, out) and (kernel..., in, out).
 SHAPES = [(300, 170), (120, 410), (3, 5, 16, 70)]
-DEPTH, WIDTH, NETS = 200, 20, 64
+DEPTH, WIDTH, NETS = 200, 30, 64
 
 
 class Torch:
