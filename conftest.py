@@ -17,6 +17,7 @@ os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # or what one test starts, p
 os.environ.setdefault("RAY_worker_niceness", "0")  # or tasks wait for the tests of all other workers
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's threads must not spin while other workers need the core
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # compiling takes longer than running
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1")
 # What one worker, one process or the last run of the tests has compiled, the others read: half of the time of JAX.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent / "build" / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
@@ -32,6 +33,15 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Skip modules of the package without doctests: importing them all takes seconds in every worker."""
     source = collection_path.suffix == ".py" and "src" in collection_path.parts
     return True if source and ">>>" not in collection_path.read_text(encoding="utf-8") else None
+
+
+# Tests that wait for a cluster, a browser or a process: begun first, they wait while other workers use the cores.
+WAITING = ("sweep_ray", "site", "report_browser", "explorer", "sweep_resume", "interruption", "signals", "fetch")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests that wait first, and leave the others as they are."""
+    items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in WAITING)
 
 
 def pytest_collection_finish() -> None:

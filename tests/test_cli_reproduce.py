@@ -18,8 +18,8 @@ def quick(monkeypatch) -> list[tuple[str, int]]:
     return use_small_figures(monkeypatch)
 
 
-@pytest.mark.usefixtures("quick")
-def test_reproduce_writes_all_figures_and_their_tables(tmp_path: Path) -> None:
+def test_reproduce_writes_all_figures_and_their_tables(tmp_path: Path, monkeypatch) -> None:
+    use_small_figures(monkeypatch, empty=True)
     printed = run("reproduce", "fig1", "fig2", "--out", str(tmp_path / "new" / "figures"), "--seed", "3")
     written = {path.name for path in (tmp_path / "new" / "figures").iterdir()}
     pictures = {f"{name}.{ending}" for name in ("fig1", "fig2") for ending in ("csv", "png", "pdf")}

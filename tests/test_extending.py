@@ -1,19 +1,18 @@
 """What users add from outside the package works end to end: one test per kind, and a package with an entry point."""
 
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from helpers.command_line import run
 from pandas import read_csv
 from torch import nn
 
 import gradwalk as gw
 import gradwalk.torch as gwt
+from gradwalk import registry
 from gradwalk.data import DATASETS, DataSource, from_arrays, load
 from gradwalk.figures import FIGURES, SimulatedFigure, canvas
 from gradwalk.figures.table import Table
@@ -189,7 +188,7 @@ INITIALISERS.register(Initialiser("small", small))
 """
 
 
-def test_an_installed_package_contributes_by_an_entry_point(tmp_path):
+def test_an_installed_package_contributes_by_an_entry_point(tmp_path, monkeypatch):
     """The command line finds a data set and an initialiser in a package that only declares an entry point."""
     site = tmp_path / "site"
     metadata = site / "plugin-1.0.dist-info"
@@ -197,17 +196,11 @@ def test_an_installed_package_contributes_by_an_entry_point(tmp_path):
     (site / "gradwalk_plugin.py").write_text(PLUGIN)
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text("[gradwalk]\nplugin = gradwalk_plugin\n")
-    path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
+    monkeypatch.syspath_prepend(site)
+    registry._load_plugins.cache_clear()  # as in a process that has just begun
+    monkeypatch.chdir(tmp_path)
     command = "train --data halves --weights small --depth 3 --width 8 --epochs 2 --out trained"
-    done = subprocess.run(
-        [sys.executable, "-c", "from gradwalk.cli import main; main()", *command.split()],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run(*command.split())
     epochs = read_csv(tmp_path / "trained" / "metrics.csv")
     assert epochs[["data", "weights", "epoch"]].values.tolist() == [["halves", "small", 1], ["halves", "small", 2]]
 

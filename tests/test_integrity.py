@@ -19,7 +19,7 @@ import torch
 
 from gradwalk import activations, cli, nets
 from gradwalk.data import corpus, load
-from gradwalk.sweep import Ending, Entry, Spec, Store, UnreadableWarning, run_sweep, status
+from gradwalk.sweep import Ending, Entry, Spec, Store, UnreadableWarning, record, run_sweep, status
 from gradwalk.sweep.folder import CHECKPOINTS, LOCK, STORE
 from gradwalk.sweep.writer import Writer
 from gradwalk.train import DamageWarning, Run, State, checkpoint, train
@@ -273,7 +273,8 @@ class Removes:
 
 @pytest.mark.parametrize("what", ["folder", STORE, LOCK])
 @pytest.mark.parametrize("how", ["removed", "replaced"])
-def test_a_folder_store_or_lock_that_is_removed_or_replaced_stops_the_sweep(tmp_path, what, how):
+def test_a_folder_store_or_lock_that_is_removed_or_replaced_stops_the_sweep(tmp_path, monkeypatch, what, how):
+    monkeypatch.setattr(record, "_CHECK_EVERY", 0.1)  # or each sweep trains on for a second
     folder = tmp_path / "out"
     path = folder if what == "folder" else folder / what
 

@@ -5,7 +5,7 @@ The same random numbers at every trial gain make the mean log-norm a smooth func
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import scipy
@@ -41,6 +41,7 @@ def sampled_gain(
         block = scaled(network, math.exp(log_gain))
         return simulate(block, layers, walks=walks, rng=seed, weights=weights, every=depth)
 
+    @cache  # the ends of the bracket are asked for again by the search in it
     def rough(log_gain: float) -> float:
         return _controlled_mean(sample(log_gain, max(count // 5, 8)))[0]
 
