@@ -116,6 +116,35 @@ def test_parallel_terms_share_the_sum():
     assert all("one of 2 terms" in row.notes[0] for row in plan.rows[:2])
 
 
+class Fire(nn.Module):
+    """A module of SqueezeNet: two branches that read the same signal, and whose outputs are concatenated."""
+
+    def __init__(self, narrow, wide):
+        super().__init__()
+        self.squeeze = nn.Linear(sum(wide), narrow)
+        self.left, self.right = (nn.Linear(narrow, width) for width in wide)
+
+    def forward(self, x):
+        x = torch.relu(self.squeeze(x))
+        return torch.cat([torch.relu(self.left(x)), torch.relu(self.right(x))], dim=-1)
+
+
+@pytest.mark.parametrize("wide", [(64, 64), (32, 96)])
+def test_the_gradient_does_not_drift_over_concatenated_branches(wide):
+    def inputs(seed):
+        return torch.randn(4, 16, generator=generator(seed))
+
+    def build():
+        return nn.Sequential(nn.Linear(16, 128), nn.ReLU(), *(Fire(48, wide) for _ in range(20)), nn.Linear(128, 4))
+
+    values, plan = growths(build, inputs, 12)
+    assert_mean(values, 0.0)
+    assert values.std(ddof=1) / math.sqrt(12) < 0.4  # at 1 / sqrt(2) per branch the gradient would shrink by exp(6.9)
+    assert {(row.role, row.activation) for row in plan.rows[1:-1]} == {(LayerRole.CHAIN, "relu")}
+    fan_ins = [128, 48, 48]
+    assert [row.gain for row in plan.rows[1:4]] == pytest.approx([gw.gain("relu", n) for n in fan_ins], rel=1e-6)
+
+
 # Norms, dropout, padding, pooling.
 
 

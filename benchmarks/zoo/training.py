@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,10 +31,13 @@ def batches(case: Case, seed: int) -> Iterator[Batch]:
         yield case.task.draw(generator)
 
 
-def trained(case: Case, seed: int, initialised: bool) -> Record:
-    """Return the losses of a model trained from its own initialization, or after `init_` unless that drew nothing."""
+def trained(case: Case, seed: int, initialised: bool, only: Sequence[str] | None = None) -> Record:
+    """Return the losses of a model trained from its own initialization, or after `init_` unless that drew nothing.
+
+    only: the names of the layers that `init_` draws, all of them whether it would leave them alone or not.
+    """
     model = built(case, seed)
-    record = _initialised(case, seed, model) if initialised else {}
+    record = _initialised(case, seed, model, only) if initialised else {}
     record["parameters"] = sum(p.numel() for p in model.parameters())
     if "error" not in record and record.get("drawn") != 0:
         record |= _train(case, seed, model)
@@ -59,7 +62,7 @@ def _train(case: Case, seed: int, model: nn.Module) -> Record:
     return {"first": losses[0], "loss": last, "step": (time.process_time() - start) / len(losses)}
 
 
-def _initialised(case: Case, seed: int, model: nn.Module) -> Record:
+def _initialised(case: Case, seed: int, model: nn.Module, only: Sequence[str] | None) -> Record:
     """Initialise a model in place and return what `init_` did, warned of or raised."""
     from gradwalk.torch import init_
 
@@ -68,7 +71,7 @@ def _initialised(case: Case, seed: int, model: nn.Module) -> Record:
     with _caught() as messages:
         start = time.process_time()
         try:
-            report = init_(model, example=example, generator=generator)
+            report = init_(model, example=example, only=only, generator=generator)
         except Exception as error:  # whatever it is, it is the result
             return {"error": f"{type(error).__name__}: {error}"}
         seconds = time.process_time() - start
