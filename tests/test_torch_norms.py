@@ -12,7 +12,7 @@ from torch import nn  # noqa: E402
 
 from gradwalk.torch import monitor, norms  # noqa: E402
 from gradwalk.torch.monitor import Monitor  # noqa: E402
-from gradwalk.torch.passing import directions_of, directions_per_layer  # noqa: E402
+from gradwalk.torch.passing import directions_between, directions_of  # noqa: E402
 
 SHAPES = [(9, 4), (12, 3), (9, 4), (9, 2, 3), (9, 4)]
 
@@ -47,7 +47,7 @@ def test_example_norms_are_those_of_each_tensor(tensors):
 
 
 def test_directions_are_those_of_each_tensor_and_unknown_where_rows_are_no_vectors(tensors):
-    directions = directions_per_layer(tensors)
+    directions = directions_between(tensors)
     assert np.isnan(directions).tolist() == [False, False, False, True, False, False, True]
     for place in (0, 1, 2, 4, 5):
         assert directions[place] == pytest.approx(directions_of(tensors[place]), rel=1e-5)

@@ -295,3 +295,15 @@ def test_every_examples_order_gives_the_same_walk():
     model, (x, _) = chain(nn.Tanh, 1.2), batch(3)
     walks = [probe(model, x[list(order)], lambda y: y.sum()).log_norm[0] for order in itertools.permutations(range(3))]
     assert np.ptp(walks) < 1e-5
+
+
+def test_a_chain_that_is_run_without_hooks_gives_the_walk_of_one_with_them():
+    layers = [layer for _ in range(6) for layer in (nn.Linear(10, 10), nn.Tanh())]
+    model, x = nn.Sequential(*layers, nn.Linear(10, 3)), torch.randn(20, 10)
+    bare = probe(model, x, lambda output: output.mul_(2).square().sum())
+    called = []
+    with model[3].register_forward_hook(lambda *_: called.append(1)):
+        hooked = probe(model, x, lambda output: output.mul_(2).square().sum())
+    assert called == [1]
+    for name in ("log_norm", "predicted", "low", "directions", "signal_directions", "relative"):
+        assert getattr(hooked, name) == pytest.approx(getattr(bare, name), rel=1e-6), name

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd.graph import GradientEdge
 
 from gradwalk.activations import Array
-from gradwalk.torch.norms import doubled, row_norms
+from gradwalk.torch.norms import doubled, row_norms, stacks
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +113,10 @@ def _are_held(deltas: Sequence[Tensor], norms: Sequence[Tensor]) -> list[bool]:
     """Return which gradients are normal floating-point numbers, by the row with the largest norm."""
     if not deltas:
         return []
-    largest = torch.stack([own.amax() for own in norms]).cpu().numpy()
-    units = [max(delta[:1].numel(), 1) for delta in deltas]
+    largest = np.empty(len(norms))
+    for places, stack in stacks(norms):
+        largest[places] = stack.amax(1).cpu().numpy()
+    units = [max(delta.shape[1:].numel(), 1) for delta in deltas]
     least = [10 * torch.finfo(delta.dtype).tiny for delta in deltas]
     sizes = largest / np.sqrt(units)
     return [low < size < math.inf for low, size in zip(least, sizes.tolist(), strict=True)]

@@ -12,9 +12,6 @@ import torch
 from torch import Tensor
 from torch.linalg import vecdot, vector_norm
 
-from gradwalk.torch.norms import doubled
-
-MOST = 64  # examples that are compared with one another: the time grows with their square
 _SHARPEST = 1e9  # above this shape parameter a gamma variate is constant to all digits that matter
 
 
@@ -30,33 +27,64 @@ class Law(NamedTuple):
     alike: Tensor
 
 
-def dense_law(h: Tensor, a: Tensor, delta: Tensor, slopes: Tensor, mean_square: Tensor, orthogonal: Tensor) -> Law:
-    """Return the law of the step through dense layers; the dimensions are layer, example, unit.
+class Sums(NamedTuple):
+    """What the law of a step needs of a forward pass: sums over the units, per layer and example.
 
-    h: inputs; a: outputs without bias; delta: gradients at the outputs; slopes: what the input's gradient is multiplied
-    with; mean_square: of the weights, per layer; orthogonal: whether they are, per layer. All but these two
-    are overwritten. The logarithm of |delta|^2 is taken as that of a gamma variate of the same mean and variance, or of
-    a beta variate for orthogonal weights, which is nearly exact for linear and ReLU units.
+    length: |h|^2 of the input. total, root4: the sum of the squared slopes, which the gradient of the input is
+    multiplied with, and the root of the sum of their squares. passed, passed4: the means of both weighted by h^2.
+    along: a . delta' / |delta'|, of the output without bias and its gradient. steepest: the largest squared slope,
+    for orthogonal weights alone. shared: how far the slopes of two of the first examples let the same units through.
     """
-    n, size, unit = h.shape[-1], mean_square[:, None], _unit(delta)
-    through, steep = doubled(h).square_(), doubled(slopes).square_()
-    length, total, root4 = through.sum(-1).clamp(min=1e-300), steep.sum(-1), vector_norm(steep, dim=-1)
-    passed, passed4 = (through.mul_(steep).sum(-1) / length for _ in range(2))
-    along = a.mul_(unit).sum(-1).double().square() / length  # |v|^2 along h, which is known
-    across = total - passed  # the trace of the slopes' squares on the space orthogonal to h
-    across4 = root4.square() - 2 * passed4 + passed.square()
+
+    length: Tensor
+    total: Tensor
+    root4: Tensor
+    passed: Tensor
+    passed4: Tensor
+    along: Tensor
+    steepest: Tensor
+    shared: Tensor
+
+
+def sums_of(h: Tensor, slopes: Tensor, along: Tensor, steepest: bool, shared: Tensor) -> Sums:
+    """Return the sums of some layers; the dimensions are layer, example, unit.
+
+    h and slopes are in double precision, and overwritten. steepest: whether that is needed. shared: where to write it;
+    its size is the number of examples that are compared.
+    """
+    through, steep, compared = h.square_(), slopes.square_(), shared.shape[-1]
+    length, total, root4 = through.sum(-1).clamp_(min=1e-300), steep.sum(-1), vector_norm(steep, dim=-1)
+    passed, passed4 = (through.mul_(steep).sum(-1).div_(length) for _ in range(2))
+    largest = steep.amax(-1) if steepest else total
+    even = steep[:, :compared].mul_(root4[:, :compared, None].clamp(min=1e-300).reciprocal_()).to(shared.dtype)
+    return Sums(length, total, root4, passed, passed4, along, largest, torch.bmm(even, even.mT, out=shared))
+
+
+def dense_law(
+    sums: Sums, units: int, cosines: Tensor, length: Tensor, mean_square: Tensor, orthogonal: Tensor
+) -> Law:
+    """Return the law of the step through dense layers.
+
+    units: of the inputs. cosines: between the gradients of some examples, the first ones, 0 between each and itself;
+    length: the root of the sum of their squares. mean_square: of the weights, per layer; orthogonal: whether they are, per layer. The logarithm of |delta|^2 is taken
+    as that of a gamma variate of the same mean and variance, or of a beta variate for orthogonal weights, which is
+    nearly exact for linear and ReLU units.
+    """
+    n, size, passed, passed4 = units, mean_square[:, None], sums.passed, sums.passed4
+    along = sums.along.square() / sums.length  # |v|^2 along h, which is known
+    across = sums.total - passed  # the trace of the slopes' squares on the space orthogonal to h
+    across4 = sums.root4.square() - 2 * passed4 + passed.square()
     known, mixed = along * passed, 4 * along * (passed4 - passed.square())
     log_mean, log_variance = _log_gamma(known + size * across, size * mixed + 2 * size.square() * across4)
     if orthogonal.any():
         left = (size * n - along).clamp(min=0) / max(n - 1, 1)
         spherical = 2 * ((n - 1) * across4 - across.square()) / (n + 1)
-        most = known + left * (n - 1) * steep.amax(-1)
+        most = known + left * (n - 1) * sums.steepest
         haar = _log_beta(known + left * across, left * mixed + left.square() * spherical, most)
         log_mean, log_variance = (
             torch.where(orthogonal[:, None], *pair) for pair in zip(haar, (log_mean, log_variance), strict=True)
         )
-    steep.div_(root4.clamp_(min=1e-300)[..., None])
-    return _law(log_mean, log_variance, _cosines(unit[:, :MOST]).square_(), _cosines(steep[:, :MOST]))
+    return _law(log_mean, log_variance, cosines, length, sums.shared)
 
 
 def _log_gamma(mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
@@ -77,38 +105,20 @@ def _log_beta(mean: Tensor, variance: Tensor, most: Tensor) -> tuple[Tensor, Ten
     return torch.where(certain, mean.log(), log_mean), torch.where(certain, 0.0, log_variance)
 
 
-def _law(log_mean: Tensor, log_variance: Tensor, alike: Tensor, shared: Tensor) -> Law:
+def _law(log_mean: Tensor, log_variance: Tensor, cosines: Tensor, length: Tensor, shared: Tensor) -> Law:
     """Return the law of half of a logarithm.
 
-    shared: how far the slopes of two examples let the same units through. The random vectors W^T delta of two examples
-    correlate as their deltas do, and squares of Gaussians correlate as the square of that, in these units. Both are
-    known between the first examples, which stand for all.
+    shared: how far the slopes of two examples let the same units through; it is overwritten. The random vectors
+    W^T delta of two examples correlate as their deltas do, and squares of Gaussians correlate as the square of that, in
+    these units. Both are known between the first examples, which stand for all.
     """
     log_mean, log_variance = log_mean / 2, log_variance / 4
-    deviation = log_variance.nan_to_num(0.0).clamp(min=0).sqrt()
+    deviation = log_variance.nan_to_num(0.0).clamp_(min=0).sqrt_()
     known = torch.isfinite(log_mean)
-    weights = (deviation * known / known.sum(-1, keepdim=True).clamp(min=1)).to(alike)
-    examples, compared = weights.shape[-1], alike.shape[-1]
-    for pairs in (alike, shared):
-        pairs.diagonal(dim1=-2, dim2=-1).zero_()
+    weights = (deviation * known / known.sum(-1, keepdim=True).clamp_(min=1)).to(cosines)
+    examples, compared = weights.shape[-1], cosines.shape[-1]
     more = examples * (examples - 1) / max(compared * (compared - 1), 1)  # pairs for each that is compared
-    mean_alike = (examples + more * alike.sum(dim=(-2, -1)).double()) / examples**2
+    alike = (examples + more * length.double().square()) / examples**2
     few = weights[..., :compared]
-    between = vecdot((shared.mul_(alike) @ few[..., None])[..., 0], few)
-    return Law(log_mean, log_variance, (vecdot(weights, weights) + between * more).double(), mean_alike)
-
-
-def _unit(rows: Tensor) -> Tensor:
-    """Return rows of unit length, zero where they are, of the dtype of the rows but at least in single precision."""
-    double = doubled(rows)
-    lengths = vector_norm(double, dim=-1, keepdim=True)
-    return double.div_(lengths.clamp_(min=1e-300)).to(torch.promote_types(rows.dtype, torch.float32))
-
-
-def _cosines(unit: Tensor) -> Tensor:
-    """Return the cosines between the rows of each layer, which are of unit length.
-
-    In single precision, which is enough for a variance: these products take most of the time.
-    """
-    single = unit.float()
-    return single @ single.mT
+    between = vecdot((shared.mul_(cosines).mul_(cosines) @ few[..., None])[..., 0], few)
+    return Law(log_mean, log_variance, (vecdot(weights, weights) + between * more).double(), alike)

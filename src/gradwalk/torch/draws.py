@@ -9,7 +9,7 @@ from torch.autograd.function import FunctionCtx
 from torch.autograd.graph import GradientEdge, Node
 
 from gradwalk.checks import Weights
-from gradwalk.torch.measurement import Call
+from gradwalk.torch.calls import Call
 from gradwalk.torch.norms import mean_squares, stacks
 from gradwalk.torch.weight_layers import TRANSPOSED, is_dense, output_rows, weight_of
 
@@ -43,25 +43,41 @@ def pulled_back(outputs: list[Tensor], deltas: list[Tensor], at: Tensor | Gradie
     return gradients[0]
 
 
-def slopes(output: Tensor, at: Tensor | GradientEdge) -> Tensor:
-    """Return the slopes of an elementwise function: what multiplies a gradient on the way back."""
-    ones, function = torch.ones_like(output), output.grad_fn
+def all_slopes(outputs: Sequence[Tensor], places: Sequence[Tensor | GradientEdge], ones: Tensor) -> list[Tensor]:
+    """Return the slopes of elementwise functions: what multiplies a gradient on the way back from output to place.
+
+    ones: of the shape of each output.
+    """
+    with torch.no_grad():
+        direct = [_direct_slopes(output, at, ones) for output, at in zip(outputs, places, strict=True)]
+    return [
+        pulled_back([output], [ones], at) if own is None else own
+        for output, at, own in zip(outputs, places, direct, strict=True)
+    ]
+
+
+def _direct_slopes(output: Tensor, at: Tensor | GradientEdge, ones: Tensor) -> Tensor | None:
+    """Return the slopes without the engine of autograd, which takes longer than the gradient; None if that cannot be.
+
+    It can if the output is that of one function of torch's own, without hooks, of the copy that `measure` passes on.
+    """
+    function = output.grad_fn
     hooked = output._backward_hooks or output.output_nr
     if function is None or hooked or not isinstance(at, Tensor) or not _is_next(function, at):
-        return pulled_back([output], [ones], at)
-    with torch.no_grad():  # without the engine of autograd, which takes longer than the gradient
-        gradient: Tensor = function(ones)  # type: ignore[operator]
+        return None
+    gradient: Tensor = function(ones)  # type: ignore[operator]
     return gradient
 
 
 def _is_next(function: Node, at: Tensor) -> bool:
-    """Return whether a function of torch's own read nothing but the copy of a tensor that `measure` passes on."""
-    if isinstance(function, FunctionCtx) or len(function.next_functions) != 1:
+    """Return whether a function of torch's own read nothing but a tensor, or the copy of it that `measure` passes on."""
+    if isinstance(function, FunctionCtx) or len(function.next_functions) != 1 or at.grad_fn is None:
         return False
-    copy = function.next_functions[0][0]
-    if copy is None or copy.name() != "CloneBackward0":
-        return False
-    return at.grad_fn is not None and copy.next_functions == ((at.grad_fn, at.output_nr),)
+    own = at.grad_fn, at.output_nr
+    read = function.next_functions[0]
+    if read == own:
+        return True
+    return read[0] is not None and read[0].name() == "CloneBackward0" and read[0].next_functions == (own,)
 
 
 def is_redrawable(module: nn.Module) -> bool:
@@ -138,8 +154,8 @@ def weights_kinds(weights: Sequence[Tensor]) -> list[Weights]:
     With more rows than columns, W^T delta fluctuates even if the columns are orthogonal, so that counts as Gaussian.
     """
     kinds: list[Weights] = ["gaussian"] * len(weights)
-    wide = [place for place, weight in enumerate(weights) if 1 < len(weight) <= weight[0].numel()]
-    for places, stack in stacks([weights[place].flatten(1)[:_ROWS] for place in wide]):
+    wide = [place for place, weight in enumerate(weights) if 1 < weight.shape[0] <= weight.shape[1:].numel()]
+    for places, stack in stacks([_rows(weights[place]) for place in wide]):
         rows = stack.double()
         gram = rows @ rows.mT
         scale = gram.diagonal(dim1=1, dim2=2).mean(1)
@@ -148,3 +164,7 @@ def weights_kinds(weights: Sequence[Tensor]) -> list[Weights]:
         for place in (off < _ORTHOGONAL).nonzero()[:, 0].tolist():
             kinds[wide[places[place]]] = "orthogonal"
     return kinds
+
+
+def _rows(weight: Tensor) -> Tensor:
+    return weight[:_ROWS] if weight.dim() == 2 else weight[:_ROWS].flatten(1)

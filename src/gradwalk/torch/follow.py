@@ -20,7 +20,7 @@ from gradwalk.torch.watch import watched
 
 def follow_chain(trace: Trace) -> bool:
     """Follow the signal through a chain of modules; return whether the model is one."""
-    modules = list(_leaves(trace.model))
+    modules = chain_modules(trace.model)
     if not all(map(trace.is_leaf, modules)):
         return False
     signal = trace.enter()
@@ -28,6 +28,11 @@ def follow_chain(trace: Trace) -> bool:
         signal = trace.through_module(module, [signal])
     trace.outputs = (signal,)
     return True
+
+
+def chain_modules(model: nn.Module) -> list[nn.Module]:
+    """Return the modules that a plain `nn.Sequential` runs one after the other, or the model itself."""
+    return list(_leaves(model))
 
 
 def _leaves(model: nn.Module) -> Iterator[nn.Module]:

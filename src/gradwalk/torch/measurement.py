@@ -5,8 +5,8 @@ example. The walk is the log-norm ln(|delta_d| / |delta_D|), from the output bac
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -21,9 +21,11 @@ from torch.utils.weak import WeakIdKeyDictionary
 from gradwalk.activations import Array
 from gradwalk.checks import shown
 from gradwalk.torch.backward import Gradients, walk_back
-from gradwalk.torch.follow import arguments, check_materialised, follow_chain, unwrapped
+from gradwalk.torch.calls import Call, Calls, is_bare
+from gradwalk.torch.follow import arguments, chain_modules, check_materialised, follow_chain, unwrapped
 from gradwalk.torch.graph import Op
-from gradwalk.torch.norms import all_example_norms, mean_squares
+from gradwalk.torch.norms import all_example_norms, mean_squares, root_mean_squares, row_norms
+from gradwalk.torch.passing import Rows
 from gradwalk.torch.trace import Trace
 from gradwalk.torch.undisturbed import undisturbed
 from gradwalk.torch.watch import watched
@@ -32,21 +34,6 @@ from gradwalk.torch.weight_layers import NAMES, weight_layers, weight_of
 Loss = Callable[[Any], Tensor]
 Inputs = Tensor | Sequence[Any] | Mapping[str, Any]
 _BETWEEN = frozenset({Op.SUM, Op.NORM})  # beside weight layers, where the gradient is measured
-
-
-@dataclass(frozen=True, eq=False)
-class Call:
-    """One run of one weight layer: its input and its output as parts of the graph, and its node in the trace, if any.
-
-    version: of the input at that time, so that a later change in place is noticed.
-    """
-
-    name: str
-    module: nn.Module
-    input: Tensor
-    output: Tensor
-    version: int
-    node: int | None = None
 
 
 class Station(NamedTuple):
@@ -85,20 +72,22 @@ class Measured:
     """The result of one pass forward and back.
 
     calls: the runs of weight layers that the loss depends on. logs: ln |delta_d|, one row per example, one column per
-    call, layer 1 first. rms: of the pre-activations, per call. deltas: the gradients, smaller than the true ones by
-    exp(shifts) where floating point cannot represent them. lost: the index of the layer at and below which a plain
+    call, layer 1 first. rms: of the pre-activations, per call; signal_directions: how many they span, if a trace was passed. deltas: the gradients, smaller than the true ones by
+    exp(shifts) where floating point cannot represent them. norms: of their rows. lost: the index of the layer at and below which a plain
     backward pass leaves the range of its dtype, -1 if there is none. broken: what is not finite, "" if nothing is.
     stations: the sums and norms on the way, by node, with their gradients. sizes: the mean square per node. ends: the
-    nodes that the loss is computed from. parameters: the gradient of each parameter, None where the loss does not
-    depend on one. reference: ln |delta| that the walk is relative to, one per example; that of layer D unless replaced.
+    nodes that the loss is computed from. parameters: the gradient of each matrix, None where the loss does not depend on
+    it. reference: ln |delta| that the walk is relative to, one per example; that of layer D unless replaced.
     hidden: the weight layers that ran without gradient, as they do inside a reentrant checkpoint.
     """
 
     calls: list[Call]
     logs: Array
     rms: Array
+    signal_directions: Array
     deltas: list[Tensor]
     shifts: Array
+    norms: list[Tensor]
     reference: Array
     lost: int = -1
     broken: str = ""
@@ -158,21 +147,24 @@ def measure(model: nn.Module, inputs: Inputs, loss_fn: Loss, where: str, trace: 
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
         stack.enter_context(undisturbed(modules))
-        hidden: set[nn.Module] = set()
-        calls = stack.enter_context(_recorded(weight_layers(model), hidden))
+        calls = Calls(weight_layers(model))
         args, kwargs = tree_map(_usable, arguments(inputs))
         between = None if trace is None else Between(trace)
-        output = _run(model, args, kwargs, between)
+        output = _run(model, args, kwargs, between, calls, stack)
         loss = loss_fn(output)
         others = _Others(between, output)
-        _check_loss(loss, calls, others, where)
-        calls = calls if trace is None else _placed(calls, trace)
-        rms = np.sqrt(mean_squares([call.output for call in calls]))
-        broken = _not_finite(calls, rms, loss)
+        seen = calls.list.copy()
+        _check_loss(loss, seen, others, where)
+        if trace is not None:
+            _place(seen, trace)
+        outputs = [call.output for call in seen]
+        forward = _Forward(outputs, trace is not None)
+        broken = _not_finite(seen, forward.rms, loss)
         if broken:
-            return _broken(calls, rms, broken)
-        gradients = walk_back(loss, [call.output for call in calls], where, [c.name for c in calls], others.targets)
-    return replace(_measured(calls, rms, gradients, others, batch_size(args, kwargs)), hidden=frozenset(hidden))
+            return _broken(seen, forward, broken)
+        gradients = walk_back(loss, outputs, where, [call.name for call in seen], others.targets)
+    measured = _measured(seen, forward, gradients, others, batch_size(args, kwargs))
+    return replace(measured, hidden=frozenset(calls.hidden))
 
 
 class _Others:
@@ -183,7 +175,7 @@ class _Others:
         self.stations = between.stations if between else {}
         self.ends = between.ends(output) if between else {}
         every = between.trace.parameters if between else {}
-        self.parameters = {name: p for name, (_, p) in every.items() if p.requires_grad}
+        self.parameters = {name: p for name, (_, p) in every.items() if p.requires_grad and p.dim() > 1}
         edges = [station.edge for station in self.stations.values()]
         self.targets: list[Tensor | GradientEdge] = [*edges, *self.ends.values(), *self.parameters.values()]
 
@@ -199,23 +191,35 @@ class _Others:
         }
 
 
-def _measured(calls: list[Call], rms: Array, gradients: Gradients, others: _Others, batch: int) -> Measured:
+class _Forward:
+    """The root mean square of the outputs of layers, and how many directions their examples span, NaN if not asked."""
+
+    def __init__(self, outputs: Sequence[Tensor], spanning: bool) -> None:
+        rows = Rows(outputs) if spanning else None
+        norms = row_norms(outputs) if rows is None else rows.norms
+        self.rms = root_mean_squares(norms, [output.numel() for output in outputs])
+        self.directions = np.full(len(outputs), math.nan) if rows is None else rows.directions
+
+
+def _measured(calls: list[Call], forward: _Forward, gradients: Gradients, others: _Others, batch: int) -> Measured:
     fields = others.sorted_out(gradients.others)
     deltas = [*gradients.deltas, *(delta for _, delta in fields["stations"].values())]
     examples = count_examples([len(delta) if delta.dim() else 1 for delta in deltas], batch)
     with np.errstate(divide="ignore"):
         logs = np.log(all_example_norms(gradients.norms, examples)) + gradients.shifts
     kept = [calls[place] for place in gradients.places]
-    rms, deltas, shifts = rms[gradients.places], gradients.deltas, gradients.shifts
+    rms, spanned = forward.rms[gradients.places], forward.directions[gradients.places]
+    deltas, shifts, norms = gradients.deltas, gradients.shifts, gradients.norms
     alive = [place for place in range(len(kept)) if logs[:, place].max() > -math.inf]
     reference = logs[:, alive[-1]] if alive else np.zeros(examples)
-    return Measured(kept, logs, rms, deltas, shifts, reference, gradients.lost, **fields)
+    return Measured(kept, logs, rms, spanned, deltas, shifts, norms, reference, gradients.lost, **fields)
 
 
-def _broken(calls: list[Call], rms: Array, broken: str) -> Measured:
+def _broken(calls: list[Call], forward: _Forward, broken: str) -> Measured:
     zeros = [torch.zeros_like(call.output) for call in calls]
     unknown = np.full((1, len(calls)), math.nan)
-    return Measured(calls, unknown, rms, zeros, np.zeros(len(calls)), np.zeros(1), broken=broken)
+    shifts, norms = np.zeros(len(calls)), row_norms(zeros)
+    return Measured(calls, unknown, forward.rms, forward.directions, zeros, shifts, norms, np.zeros(1), broken=broken)
 
 
 def batch_size(args: Any, kwargs: Any) -> int:
@@ -235,8 +239,20 @@ def count_examples(lengths: Sequence[int], batch: int) -> int:
     return lengths[0] if len(set(lengths)) == 1 else 1
 
 
-def _run(model: nn.Module, args: Any, kwargs: Any, between: Between | None) -> Any:
-    if between is None or _is_plain(between.trace):
+def _run(
+    model: nn.Module, args: Any, kwargs: Any, between: Between | None, calls: Calls, stack: ExitStack
+) -> Any:
+    """Run a model and collect the runs of its weight layers; hooks stay on it until the stack is closed."""
+    trace = None if between is None else between.trace
+    plain = trace is not None and _is_plain(trace)
+    if plain and len(args) == 1 and not kwargs and isinstance(args[0], Tensor):
+        assert trace is not None
+        modules = chain_modules(model)
+        containers = [module for module in trace.names if module._modules]
+        if is_bare(modules, containers, trace.roles):
+            return calls.through(modules, args[0])
+    stack.enter_context(calls.recorded())
+    if between is None or plain:
         return model(*args, **kwargs)
     between.trace.clear()
     with watched(between.trace, (args, kwargs), between.see):
@@ -256,7 +272,7 @@ def _check_loss(loss: Any, calls: list[Call], others: _Others, where: str) -> No
     if not isinstance(loss, Tensor) or loss.numel() != 1:
         shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
         raise ValueError(f"{where}: loss_fn(output) must return a tensor with one value, got {shape}")
-    if not calls and all(p.dim() < 2 for p in others.parameters.values()):
+    if not calls and not others.parameters:
         raise ValueError(f"{where}: the model ran no weight layer ({NAMES})")
     if any(call.output.numel() == 0 for call in calls):
         raise ValueError(f"{where}: inputs must have at least one example, got an empty batch")
@@ -271,46 +287,19 @@ def _not_finite(calls: list[Call], rms: Array, loss: Tensor) -> str:
     return "" if bool(torch.isfinite(loss).all()) else "the loss is not finite"
 
 
-def _placed(calls: list[Call], trace: Trace) -> list[Call]:
-    """Return the calls with their nodes: the n-th run of a layer is the n-th node of its name."""
+def _place(calls: list[Call], trace: Trace) -> None:
+    """Set the nodes of the calls: the n-th run of a layer is the n-th node of its name."""
     nodes: dict[str, list[int]] = {}
     for place, node in enumerate(trace.nodes):
         if node.op is Op.WEIGHTS:
             nodes.setdefault(node.name, []).append(place)
-    return [
-        Call(call.name, call.module, call.input, call.output, call.version, _next(nodes, call.name)) for call in calls
-    ]
+    for call in calls:
+        call.node = _next(nodes, call.name)
 
 
 def _next(nodes: dict[str, list[int]], name: str) -> int | None:
     waiting = nodes.get(name.partition("#")[0])
     return waiting.pop(0) if waiting else None
-
-
-@contextmanager
-def _recorded(layers: Mapping[nn.Module, str], hidden: set[nn.Module]) -> Iterator[list[Call]]:
-    """Collect the runs of the weight layers; each passes on a copy, so that its output is not changed in place."""
-    calls: list[Call] = []
-    runs = dict.fromkeys(layers, 0)
-
-    def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Tensor | None:
-        read = next((each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)), None)
-        if not isinstance(output, Tensor) or read is None or not torch.is_grad_enabled():
-            hidden.add(module)
-            return None
-        output = output if output.requires_grad else output.detach().requires_grad_()  # frozen so far
-        runs[module] += 1
-        name = layers[module] if runs[module] == 1 else f"{layers[module]}#{runs[module]}"
-        calls.append(Call(name, module, read, output, read._version))
-        copy: Tensor = output.clone()
-        return copy
-
-    handles = [module.register_forward_hook(hook, with_kwargs=True) for module in layers]
-    try:
-        yield calls
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def over_examples(log_norm: Array, statistic: Callable[..., Any]) -> Array:

@@ -4,6 +4,7 @@ import csv
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,8 @@ from gradwalk.activations import Array
 from gradwalk.display import RED, Shown, axes_of
 from gradwalk.torch.follow import unwrapped
 from gradwalk.torch.measurement import batch_size, count_examples
-from gradwalk.torch.norms import all_example_norms, double_stacks
-from gradwalk.torch.passing import directions_from
+from gradwalk.torch.norms import all_example_norms
+from gradwalk.torch.passing import Rows
 from gradwalk.torch.weight_layers import NAMES, weight_layers
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Monitor(Shown):
         self.steps = 0
         self._handles: list[Any] = []
         self._seen: list[_Seen] = []
-        self._waiting: list[tuple[_Seen, Tensor]] = []
+        self._measured: list[tuple[list[_Seen], Rows]] = []
         self._batch = self._size = 0
         self._arm()
 
@@ -113,9 +114,10 @@ class Monitor(Shown):
         """Count a step of training; return its record if this step is recorded."""
         record = self._record() if self._handles else None
         self.steps += 1
-        self._disarm()
         if self.steps % self.every == 0:
             self._arm()
+        else:
+            self._disarm()
         return record
 
     def close(self) -> None:
@@ -124,8 +126,9 @@ class Monitor(Shown):
 
     def _arm(self) -> None:
         self._forget()
-        self._handles.append(self.model.register_forward_pre_hook(self._start, with_kwargs=True))
-        self._handles += [module.register_forward_hook(self._hook(name)) for module, name in self.layers.items()]
+        if not self._handles:
+            self._handles.append(self.model.register_forward_pre_hook(self._start, with_kwargs=True))
+            self._handles += [module.register_forward_hook(self._hook(name)) for module, name in self.layers.items()]
 
     def _disarm(self) -> None:
         for handle in self._handles:
@@ -135,7 +138,7 @@ class Monitor(Shown):
 
     def _forget(self) -> None:
         self._seen.clear()
-        self._waiting.clear()
+        self._measured.clear()
         self._size = 0
 
     def _start(self, module: nn.Module, args: Any, kwargs: Any) -> None:
@@ -146,45 +149,57 @@ class Monitor(Shown):
     def _hook(self, name: str) -> Callable[[nn.Module, Any, Any], None]:
         def forward(module: nn.Module, args: Any, output: Any) -> None:
             if isinstance(output, Tensor) and output.requires_grad:
-                seen = _Seen(name)
-                self._seen.append(seen)
-                output.register_hook(lambda delta: self._see(seen, delta))  # type: ignore[no-untyped-call]
+                self._seen.append(seen := _Seen(name, output.output_nr))
+                self._size += output.numel()
+                if self._size > _WAITING:  # on the way back this layer is the last of those since the one before it
+                    self._size = 0
+                    hook: Callable[[Any], None] = partial(self._see, seen)
+                else:
+                    hook = seen.grads.append
+                if output.grad_fn is None:
+                    output.register_hook(hook)  # type: ignore[no-untyped-call]
+                else:  # as soon as the gradient is known, and faster than a hook of the tensor
+                    output.grad_fn.register_prehook(hook)
 
         return forward
 
-    def _see(self, seen: "_Seen", delta: Tensor) -> None:
-        self._waiting.append((seen, delta))
-        self._size += delta.numel()
-        if self._size > _WAITING:
-            self._measure()
+    def _see(self, seen: "_Seen", grads: Any) -> None:
+        seen.grads.append(grads)
+        self._measure()
 
     def _measure(self) -> None:
         """Measure the gradients that wait for it; those of one shape are computed together."""
-        waiting = self._waiting.copy()
-        self._waiting.clear()
-        self._size = 0
-        deltas = [delta for _, delta in waiting]
-        for places, stack in double_stacks(deltas):
-            for place, *measured in zip(places, *_measured(stack, deltas[places[0]]), strict=True):
-                waiting[place][0].norms, waiting[place][0].directions = measured
+        waiting = [(seen, seen.delta) for seen in self._seen if seen.grads]
+        for seen, _ in waiting:
+            seen.grads.clear()
+        known = [(seen, delta) for seen, delta in waiting if delta is not None]
+        self._measured.append(([seen for seen, _ in known], Rows([delta for _, delta in known])))
 
     def _record(self) -> Record | None:
         self._measure()
-        seen = [each for each in self._seen if each.norms is not None]
+        norms, directions = {}, {}
+        for group, rows in self._measured:  # of several backward passes, the last one counts
+            norms.update(zip(group, rows.norms, strict=True))
+            directions.update(zip(group, rows.directions.tolist(), strict=True))
+        seen = [each for each in self._seen if each in norms]
         if not seen:
             return None  # no backward pass
-        rows = [each.norms for each in seen if each.norms is not None]
+        walks = self._walks([norms[each] for each in seen])
+        names, spanned = tuple(each.name for each in seen), np.array([directions[each] for each in seen])
+        record = Record(self.steps, names, *walks, spanned)
+        self.records.append(record)
+        self._write(record)
+        return record
+
+    def _walks(self, rows: list[Tensor]) -> tuple[Array, Array]:
+        """Return mean and standard deviation of the log-norms over the examples, from the norms of their rows."""
         norms = all_example_norms(rows, count_examples([len(each) for each in rows], self._batch)).T
-        directions = torch.stack([each.directions for each in seen]).cpu().numpy()
         with np.errstate(divide="ignore", invalid="ignore"):
             walks = np.log(norms[:, norms[-1] > 0])
             walks -= walks[-1:]
             mean = walks.mean(axis=1) if walks.size else np.full(len(walks), math.nan)
             spread = walks.std(axis=1, ddof=1) if walks.shape[1] > 1 else np.full(len(walks), math.nan)
-        record = Record(self.steps, tuple(each.name for each in seen), mean, spread, directions)
-        self.records.append(record)
-        self._write(record)
-        return record
+        return mean, spread
 
     def _write(self, record: Record) -> None:
         finite = record.log_norm[np.isfinite(record.log_norm)]
@@ -237,22 +252,23 @@ class Monitor(Shown):
         return panel
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class _Seen:
-    """A run of a layer, and what the last backward pass showed of it: the norm of each row, and directions."""
+    """A run of a layer, and what autograd passes to its hook: the gradient, or one per output of the function.
+
+    output: which of them is that of the layer.
+    """
 
     name: str
-    norms: Tensor | None = None
-    directions: Tensor = field(default_factory=lambda: torch.tensor(math.nan, dtype=torch.float64))
+    output: int
+    grads: list[Any] = field(default_factory=list)
 
-
-def _measured(stack: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the norms of the rows of some gradients, and how many directions they span; like: one as it was."""
-    rows = stack.reshape(len(stack), len(like) if like.dim() else 1, -1)
-    norms = torch.linalg.vector_norm(rows, dim=2)
-    if like.dim() != 2 or like.is_complex():
-        return norms, norms.new_full(norms.shape[:1], math.nan)
-    return norms, directions_from(stack, norms, torch.promote_types(like.dtype, torch.float32))
+    @property
+    def delta(self) -> Tensor | None:
+        """The gradient of the last backward pass."""
+        last: Any = self.grads[-1]
+        delta: Tensor | None = last[self.output] if isinstance(last, tuple) else last
+        return delta
 
 
 def summary(record: Record) -> dict[str, float]:

@@ -5,6 +5,7 @@ A walk needs a dozen numbers of each of many small tensors; one by one, most of 
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,13 +23,48 @@ def doubled(tensor: Tensor) -> Tensor:
     return (torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor).double()
 
 
+class Rooms:
+    """Memory that is written again and again: fresh memory costs more time than the numbers that are written to it."""
+
+    def __init__(self) -> None:
+        self._rooms: dict[tuple[Any, ...], tuple[Tensor, list[Tensor]]] = {}
+
+    def stacked(self, name: str, tensors: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
+        """Return tensors of one shape as one of that dtype; the next stack under the same name overwrites it."""
+        room, parts = self._room(name, len(tensors), tensors[0].shape, dtype, tensors[0].device)
+        with torch.no_grad():
+            torch._foreach_copy_(parts, list(tensors))
+        return room
+
+    def empty(self, name: str, like: Tensor, shape: Sequence[int]) -> Tensor:
+        """Return a stack of as many tensors of that shape as another has, without values."""
+        return self._room(name, len(like), torch.Size(shape), like.dtype, like.device)[0]
+
+    def _room(
+        self, name: str, number: int, shape: torch.Size, dtype: torch.dtype, device: torch.device
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Return a stack and the tensors in it."""
+        key = (name, shape, dtype, device)
+        if key not in self._rooms or len(self._rooms[key][1]) < number:
+            room = torch.empty((number, *shape), dtype=dtype, device=device)
+            self._rooms[key] = room, list(room.unbind())
+        room, parts = self._rooms[key]
+        return (room, parts) if len(parts) == number else (room[:number], parts[:number])
+
+    def doubled(self, name: str, tensors: Sequence[Tensor]) -> Tensor:
+        """Return the same in double precision, of complex numbers the real and the imaginary parts."""
+        if tensors[0].is_complex():
+            tensors = [torch.view_as_real(each.detach().resolve_conj()) for each in tensors]
+        return self.stacked(name, tensors, torch.float64)
+
+
 def stacks(tensors: Sequence[Tensor]) -> Iterator[tuple[list[int], Tensor]]:
     """Yield the tensors of one shape, dtype and device in stacks, each with their places; large ones by themselves.
 
     >>> [(places, tuple(stack.shape)) for places, stack in stacks([torch.ones(2), torch.ones(3), torch.ones(2)])]
     [([0, 2], (2, 2)), ([1], (1, 3))]
     """
-    for places in _alike(tensors):
+    for places in alike(tensors):
         few = [tensors[place].detach() for place in places]
         yield places, torch.stack(few) if len(few) > 1 else few[0][None]
 
@@ -36,23 +72,25 @@ def stacks(tensors: Sequence[Tensor]) -> Iterator[tuple[list[int], Tensor]]:
 def double_stacks(tensors: Sequence[Tensor]) -> Iterator[tuple[list[int], Tensor]]:
     """Yield the same stacks in double precision, of complex numbers the real and the imaginary parts.
 
-    Each is overwritten by the next: fresh memory costs more time than the numbers that are written to it.
+    Each is overwritten by the next.
     """
-    room = torch.empty(0, dtype=torch.float64)
-    for places, stack in stacks(tensors):
-        real = torch.view_as_real(stack.resolve_conj()) if stack.is_complex() else stack
-        if room.device != real.device or room[: len(real)].shape != real.shape:
-            room = torch.empty_like(real, dtype=torch.float64)
-        yield places, room[: len(real)].copy_(real)
+    rooms = Rooms()
+    for places in alike(tensors):
+        yield places, rooms.doubled("doubled", [tensors[place] for place in places])
 
 
-def _alike(tensors: Sequence[Tensor]) -> Iterator[list[int]]:
+def alike(tensors: Sequence[Tensor]) -> Iterator[list[int]]:
     """Yield the places of tensors of one shape, dtype and device, as many as are computed together."""
-    groups: dict[tuple[torch.Size, torch.dtype, torch.device], list[int]] = {}
-    for place, each in enumerate(tensors):
-        groups.setdefault((each.shape, each.dtype, each.device), []).append(place)
-    for group in groups.values():
+    for group in groups(tensors):
         yield from parts(group, tensors[group[0]].numel())
+
+
+def groups(tensors: Sequence[Tensor]) -> list[list[int]]:
+    """Return the places of the tensors of each shape, dtype and device."""
+    places: dict[tuple[torch.Size, torch.dtype, torch.device], list[int]] = {}
+    for place, each in enumerate(tensors):
+        places.setdefault((each.shape, each.dtype, each.device), []).append(place)
+    return list(places.values())
 
 
 def parts(places: Sequence[int], numbers: int) -> Iterator[list[int]]:
@@ -85,13 +123,24 @@ def example_norms(delta: Tensor, examples: int) -> Tensor:
     return norms
 
 
-def row_norms(deltas: Sequence[Tensor]) -> list[Tensor]:
-    """Return the norm of each row of each gradient in double precision; one without dimensions is a row."""
-    norms: list[Tensor] = [torch.empty(0)] * len(deltas)
-    for places, stack in double_stacks(deltas):
-        rows = deltas[places[0]].shape[0] if deltas[places[0]].dim() else 1
-        for place, own in zip(places, vector_norm(stack.reshape(len(places), rows, -1), dim=2), strict=True):
+def row_norms(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return the norm of each row of each tensor in double precision; one without dimensions is a row."""
+    norms: list[Tensor] = [torch.empty(0)] * len(tensors)
+    for group in groups(tensors):
+        for place, own in zip(group, stacked_row_norms([tensors[place] for place in group]).unbind(), strict=True):
             norms[place] = own
+    return norms
+
+
+def stacked_row_norms(tensors: Sequence[Tensor]) -> Tensor:
+    """Return the same for tensors of one shape, dtype and device, as one: a row of norms for each."""
+    first, rooms = tensors[0], Rooms()
+    rows = len(first) if first.dim() else 1
+    norms = torch.empty((len(tensors), rows), dtype=torch.float64, device=first.device)
+    for part in parts(range(len(tensors)), first.numel()):
+        own = slice(part[0], part[-1] + 1)
+        stack = rooms.doubled("rows", tensors[own])
+        vector_norm(stack if stack.dim() == 3 else stack.reshape(len(stack), rows, -1), dim=2, out=norms[own])
     return norms
 
 
@@ -99,8 +148,18 @@ def all_example_norms(rows: Sequence[Tensor], examples: int) -> Array:
     """Return the norm of each example's gradient from those of its rows: one row per example, one column per tensor."""
     columns = np.empty((examples, len(rows)))
     for places, stack in stacks(rows):
-        columns[:, places] = vector_norm(stack.reshape(len(places), examples, -1), dim=2).T.cpu().numpy()
+        whole = stack.shape[1] == examples
+        norms = stack if whole else vector_norm(stack.reshape(len(places), examples, -1), dim=2)
+        columns[:, places] = norms.cpu().numpy().T
     return columns
+
+
+def root_mean_squares(rows: Sequence[Tensor], numbers: Sequence[int]) -> Array:
+    """Return the root mean square of tensors of that many numbers from the norms of their rows, 0 if they have none."""
+    sizes = np.empty(len(rows))
+    for places, stack in stacks(rows):
+        sizes[places] = vector_norm(stack, dim=1).cpu().numpy()
+    return sizes / np.sqrt(np.maximum(numbers, 1))
 
 
 def log_ratio(one: float, other: float) -> float:

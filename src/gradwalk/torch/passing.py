@@ -9,11 +9,11 @@ from torch import Tensor
 from torch.linalg import vector_norm
 
 from gradwalk.activations import Array
-from gradwalk.torch.conditional import MOST
-from gradwalk.torch.measurement import Measured
-from gradwalk.torch.norms import double_stacks
+from gradwalk.torch.norms import Rooms, groups, parts, stacked_row_norms
 
+MOST = 64  # examples that are compared with one another: the time grows with their square
 FEWEST = 8  # examples needed for an estimate
+_SHORT = 1e-30  # the norm below which its inverse may leave the range of single precision
 
 
 def directions_of(rows: Tensor) -> float:
@@ -26,37 +26,88 @@ def directions_of(rows: Tensor) -> float:
     >>> round(directions_of(rows), 3)
     2.0
     """
-    used = rows[:MOST].detach().to(torch.float64, copy=True)
-    return float(directions_from(used, vector_norm(used, dim=-1), torch.promote_types(rows.dtype, torch.float32)))
+    return float(directions_between([rows])[0])
 
 
-def directions_from(rows: Tensor, norms: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return the same per stack of rows, in double precision and overwritten, without waiting for the device.
+def directions_between(tensors: Sequence[Tensor]) -> Array:
+    """Return the directions that the rows of each tensor span, NaN where they are no vectors."""
+    return Rows(tensors).directions
 
-    norms: of the rows. dtype: of the cosines.
+
+class Rows:
+    """The norms of the rows of some tensors in double precision, and how many directions the rows of each span.
+
+    Those of one shape are computed together. Nothing waits for another device than the CPU until directions are read.
+
+    Attributes:
+        norms: one tensor for each; one without dimensions has one row.
     """
-    rows, norms = rows[..., :MOST, :], norms[..., :MOST]
-    fine = torch.isfinite(norms) & (norms > 0)
-    unit = rows.mul_(torch.where(fine, 1 / norms, 0.0)[..., None]).to(dtype).nan_to_num_(0.0)
-    cosines, count = unit @ unit.mT, fine.sum(-1)
+
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        self.norms = [torch.empty(0)] * len(tensors)
+        self._directions: list[tuple[list[int], Tensor]] = []
+        for group in groups(tensors):
+            few = [tensors[place] for place in group]
+            norms = stacked_row_norms(few)
+            for place, own in zip(group, norms.unbind(), strict=True):
+                self.norms[place] = own
+            if few[0].dim() == 2 and not few[0].is_complex():
+                self._directions.append((group, _directions(few, norms)))
+
+    @property
+    def directions(self) -> Array:
+        """How many directions the rows of each tensor span, NaN where they are no vectors."""
+        directions = np.full(len(self.norms), math.nan)
+        for places, numbers in self._directions:
+            directions[places] = numbers.cpu().numpy()
+        return directions
+
+
+def _directions(tensors: Sequence[Tensor], norms: Tensor) -> Tensor:
+    """Return the directions that the rows of each of some tensors of one shape span; norms: of the rows."""
+    width, rooms = tensors[0].shape[-1], Rooms()
+    if len(tensors[0]) > 2 * MOST:  # else the rest is copied along
+        tensors = [each.detach()[:MOST] for each in tensors]
+    norms = norms[:, :MOST]
+    unit, lengths = UnitLength(norms, tensors[0].dtype), torch.empty_like(norms[:, 0])
+    for part in parts(range(len(tensors)), tensors[0].numel()):
+        own = slice(part[0], part[-1] + 1)
+        rows = unit.scaled(rooms.stacked("rows", tensors[own], unit.dtype)[:, :MOST], own)
+        cosines = rooms.empty("cosines", rows, (rows.shape[1], rows.shape[1]))
+        lengths[own] = length_of(torch.bmm(rows, rows.mT, out=cosines))
+    return directions_from(lengths, norms, width)
+
+
+class UnitLength:
+    """Scales rows to unit length, in their precision but at least in single; 0 where they are zero or not finite.
+
+    norms: of the rows.
+    """
+
+    def __init__(self, norms: Tensor, dtype: torch.dtype) -> None:
+        self.dtype = torch.promote_types(dtype, torch.float32)
+        shortest, longest = norms.aminmax() if norms.is_cpu else (0.0, 0.0)  # elsewhere it would wait for the device
+        self.at_once = bool(_SHORT < shortest and longest < 1 / _SHORT)
+        factors = norms.reciprocal() if self.at_once else norms.rsqrt().nan_to_num_(0.0, 0.0, 0.0)
+        self.factors = factors.to(self.dtype)[..., None]
+
+    def scaled(self, rows: Tensor, own: slice) -> Tensor:
+        """Scale the rows of some layers in place."""
+        factors = self.factors[own]
+        if self.at_once:
+            return rows.mul_(factors)
+        return rows.mul_(factors).mul_(factors).nan_to_num_(0.0, 0.0, 0.0)  # 1 / norm itself may be out of range
+
+
+def length_of(cosines: Tensor) -> Tensor:
+    """Return the root of the sum of the squared cosines between different rows, per layer; the diagonal is set to 0."""
     cosines.diagonal(dim1=-2, dim2=-1).zero_()
-    squares = vector_norm(cosines, dim=(-2, -1)).double().square()
-    number = (count * (count - 1) / squares.clamp_min(1e-300)).clamp_max(float(rows.shape[-1]))
+    length: Tensor = vector_norm(cosines, dim=(-2, -1))
+    return length
+
+
+def directions_from(lengths: Tensor, norms: Tensor, width: int) -> Tensor:
+    """Return the directions from the lengths of the cosines between rows of that width; norms: of the rows."""
+    count = ((norms > 0) & (norms < math.inf)).sum(-1)
+    number = (count * (count - 1) / lengths.double().square().clamp_(min=1e-300)).clamp_(max=width)
     return torch.where(count < FEWEST, math.nan, number)
-
-
-def passing(measured: Measured) -> tuple[Array, Array]:
-    """Return the directions of the gradients and of the pre-activations per layer, NaN where outputs are no vectors."""
-    outputs = [call.output.detach() for call in measured.calls]
-    return directions_per_layer(measured.deltas), directions_per_layer(outputs)
-
-
-def directions_per_layer(tensors: Sequence[Tensor]) -> Array:
-    """Return the directions of each tensor, NaN where its rows are no vectors."""
-    directions = np.full(len(tensors), math.nan)
-    vectors = [place for place, each in enumerate(tensors) if each.dim() == 2 and not each.is_complex()]
-    for places, stack in double_stacks([tensors[place][:MOST] for place in vectors]):
-        dtype = torch.promote_types(tensors[vectors[places[0]]].dtype, torch.float32)
-        spanned = directions_from(stack, vector_norm(stack, dim=-1), dtype)
-        directions[[vectors[place] for place in places]] = spanned.cpu().numpy()
-    return directions

@@ -8,26 +8,21 @@ those above, so that their variances add up, at any depth.
 import math
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.autograd.graph import GradientEdge
 
 from gradwalk.activations import Activation, Array
-from gradwalk.checks import Weights
-from gradwalk.theory import kind, step
-from gradwalk.torch.conditional import dense_law
-from gradwalk.torch.draws import DRAWS, drawn_gradients, slopes, weights_kinds
+from gradwalk.torch.calls import Call
+from gradwalk.torch.closed import SLOPES, Link, Point, Step, closed_steps, is_closed, row_means
+from gradwalk.torch.draws import DRAWS, drawn_gradients
 from gradwalk.torch.graph import Node, Op
-from gradwalk.torch.measurement import Call, Measured
-from gradwalk.torch.norms import example_norms, parts
+from gradwalk.torch.measurement import Measured
+from gradwalk.torch.norms import example_norms
 from gradwalk.torch.web import Sources, sources
-from gradwalk.torch.weight_layers import fan_in, is_dense, output_rows
 
-_SLOPES = 1.25  # how much the slopes add to the variance of a step: nothing for linear units, a quarter for ReLU
 BAND = 1.96  # standard deviations on either side: 95 %
 
 
@@ -37,7 +32,7 @@ class Prediction:
 
     bias, luck: mean and standard deviation of the final log-norm over all networks with weights of this scale, without
     what is particular to this one; NaN unless the layers are a chain. reasons: per layer, why nothing is predicted
-    there, "" elsewhere.
+    there, "" elsewhere. directions: how many the gradients span, by the place of the layer, where that was needed.
     """
 
     mean: Array
@@ -45,37 +40,14 @@ class Prediction:
     bias: float
     luck: float
     reasons: tuple[str, ...]
-
-
-class Point(NamedTuple):
-    """A place where the gradient is measured: what autograd knows it by, the gradient, and ln of its norms.
-
-    call, weight, square: the run of a layer, its weight and the mean square of that; none at a sum.
-    """
-
-    at: Tensor | GradientEdge
-    delta: Tensor
-    logs: Array
-    shift: float
-    call: Call | None = None
-    weight: Tensor | None = None
-    square: float = math.nan
-
-
-class Step(NamedTuple):
-    """The expected ln |delta| per example, and the variance of its mean over the batch.
-
-    typical, luck: mean and variance of the step over all networks with weights of this scale.
-    """
-
-    mean: Array
-    variance: float
-    typical: float
-    luck: float
+    directions: dict[int, float] = field(default_factory=dict)
 
 
 def predict(
-    measured: Measured, nodes: list[Node], reads: dict[int, Activation | None], excluded: Callable[[Call], str]
+    measured: Measured,
+    nodes: list[Node],
+    reads: dict[int, Activation | None],
+    excluded: Callable[[Call], str],
 ) -> Prediction:
     """Return the predicted walk.
 
@@ -86,12 +58,19 @@ def predict(
     reasons = {place: _reason(points, web[place], excluded) for place in points}
     steps = _Steps(points, web, reads)
     known = [place for place in points if not reasons[place] and web[place].layers]
-    found = steps.closed([place for place in known if steps.is_closed(place)])
+    closed = [place for place in known if steps.is_closed(place)]
+    links = [steps.link(place) for place in closed]
+    together = closed_steps(links)
+    found = dict(zip(closed, together.steps, strict=True))
     for place in known:
         if place not in found:
             found[place] = steps.drawn(place)
     walks = _accumulated(points, web, reasons, found, measured)
-    return _prediction(measured, walks, web, found)
+    directions = {id(link.call): number for link, number in zip(links, together.directions, strict=True)}
+    return replace(
+        _prediction(measured, walks, web, found),
+        directions={place: directions[id(c)] for place, c in enumerate(measured.calls) if id(c) in directions},
+    )
 
 
 def _points(measured: Measured, nodes: list[Node]) -> dict[int, Point]:
@@ -99,14 +78,14 @@ def _points(measured: Measured, nodes: list[Node]) -> dict[int, Point]:
     points = {}
     for place, call in enumerate(measured.calls):
         if call.node is not None:
-            delta, shift = measured.deltas[place].detach(), float(measured.shifts[place])
+            delta, shift, norms = measured.deltas[place], float(measured.shifts[place]), measured.norms[place]
             weight, square = measured.weights[place], float(measured.weight_squares[place])
-            points[call.node] = Point(call.output, delta, measured.logs[:, place], shift, call, weight, square)
+            points[call.node] = Point(call.output, delta, measured.logs[:, place], shift, call, norms, weight, square)
     for node, (station, delta) in measured.stations.items():
         if nodes[node].op is Op.SUM:
             norms = example_norms(delta, measured.examples).cpu().numpy()
             with np.errstate(divide="ignore"):
-                points[node] = Point(station.edge, delta.detach(), np.log(norms), 0.0)
+                points[node] = Point(station.edge, delta, np.log(norms), 0.0)
     return dict(sorted(points.items()))
 
 
@@ -134,75 +113,14 @@ class _Steps:
 
     def is_closed(self, place: int) -> bool:
         """Return whether a closed form holds: one dense layer above, and only activations between."""
-        above, point = self.web[place], self.points[place]
-        if len(above.layers) != 1 or above.sums or above.ends or not above.elementwise or point.call is None:
-            return False
-        call = self.points[above.layers[0]].call
-        assert call is not None
-        shape = call.input.shape
-        return is_dense(call.module) and len(shape) == 2 and shape == point.delta.shape and shape[0] == len(point.logs)
+        above = self.web[place]
+        alone = len(above.layers) == 1 and not above.sums and not above.ends and above.elementwise
+        return alone and is_closed(self.points[place], self.points[above.layers[0]])
 
-    def closed(self, places: list[int]) -> dict[int, Step]:
-        """Return the steps that have a closed form; some layers of the same shape are computed together."""
-        groups: dict[tuple[torch.Size, torch.Size], list[int]] = {}
-        for place in places:
-            upper = self.points[self.web[place].layers[0]]
-            assert upper.call is not None
-            groups.setdefault((upper.call.input.shape, upper.delta.shape), []).append(place)
-        together = [part for (read, _), group in groups.items() for part in parts(group, read.numel())]
-        kinds = self._kinds(places)
-        return {place: each for part in together for place, each in self._closed(part, kinds).items()}
-
-    def _kinds(self, places: list[int]) -> dict[int, Weights]:
-        """Return what the weights above these places look like."""
-        uppers = [self.points[self.web[place].layers[0]] for place in places]
-        weights = [
-            output_rows(each.call.module, each.weight) for each in uppers if each.call and each.weight is not None
-        ]
-        return dict(zip(places, weights_kinds(weights), strict=True))
-
-    def _closed(self, places: list[int], kinds: dict[int, Weights]) -> dict[int, Step]:
-        uppers = [self.points[self.web[place].layers[0]] for place in places]
-        calls = [upper.call for upper in uppers if upper.call is not None]
-        sizes = np.array([upper.square for upper in uppers])
-        law = dense_law(
-            _stacked([call.input for call in calls]),
-            _products(calls),
-            _stacked([upper.delta for upper in uppers]),
-            torch.stack([self._slopes(place, call) for place, call in zip(places, calls, strict=True)]),
-            torch.from_numpy(sizes).to(uppers[0].delta.device),
-            torch.tensor([kinds[place] == "orthogonal" for place in places], device=uppers[0].delta.device),
-        )
-        means, pooled = law.mean.cpu().numpy(), law.pooled.cpu().numpy()
-        variances, alike = law.variance.cpu().numpy(), law.alike.cpu().numpy()
-        return {
-            place: Step(
-                means[n] + uppers[n].logs,
-                float(pooled[n]),
-                *self._typical(place, float(sizes[n]), kinds[place], means[n], variances[n], float(alike[n])),
-            )
-            for n, place in enumerate(places)
-        }
-
-    def _slopes(self, place: int, call: Call) -> Tensor:
-        return slopes(call.input, self.points[place].at)
-
-    def _typical(
-        self, place: int, size: float, weights: Weights, means: Array, variances: Array, alike: float
-    ) -> tuple[float, float]:
-        """Return mean and variance of the step over all networks with weights of this scale.
-
-        For others than neutral activations it depends on the forward pass, and is that of this network. variances: of
-        the step given the slopes. alike: the share of them that is common to the examples.
-        """
-        upper = self.web[place].layers[0]
-        f, call = self.reads.get(upper), self.points[upper].call
-        assert call is not None
-        if f is None or kind(f) != "neutral" or not size:
-            return _mean(means), _SLOPES * _mean(variances) * alike
-        width = fan_in(call.module)
-        whole = step(f, width, weights=weights)
-        return math.log(size * width) / 2 + whole.drift / 2, whole.variance / 4 * alike
+    def link(self, place: int) -> Link:
+        """Return a step that has a closed form."""
+        (upper,) = self.web[place].layers
+        return Link(self.points[place], self.points[upper], self.reads.get(upper))
 
     def drawn(self, place: int) -> Step:
         """Return a step by redrawing the weights above."""
@@ -212,7 +130,7 @@ class _Steps:
         partial = bool(above.sums) or above.ends
         aligned = all(upper.shift == shift for upper in uppers) and (not partial or point.shift == shift)
         if not aligned or not 0 < largest < math.inf:
-            return Step(np.full(len(point.logs), math.nan), math.nan, math.nan, math.nan)
+            return Step(math.nan, math.nan, math.nan, math.nan)
         calls, deltas = [upper.call for upper in uppers if upper.call], [upper.delta / largest for upper in uppers]
         own = point.delta / largest if partial else None
         gradients = drawn_gradients(calls, deltas, point.at, own, self.random)
@@ -224,7 +142,8 @@ class _Steps:
         variance = float(np.var(logs[:, counted].mean(axis=1), ddof=1)) if counted.any() else math.nan
         start = above.parent
         assert start is not None
-        return Step(mean, variance * (1 + 1 / DRAWS), _mean(_minus(mean, self.points[start].logs)), _SLOPES * variance)
+        change = _mean(_minus(mean, self.points[start].logs))
+        return Step(change, variance * (1 + 1 / DRAWS), change, SLOPES * variance)
 
 
 def _seed(points: dict[int, Point]) -> int:
@@ -252,9 +171,10 @@ def _accumulated(
         elif start is None:
             walks[place] = _Walk(_mean(_minus(logs, m.reference)), 0.0)
         else:
-            before, move = walks[start], steps.get(place, Step(logs, 0.0, 0.0, 0.0))
-            mean = before.mean + _mean(_minus(move.mean, points[start].logs))
-            walks[place] = _Walk(mean, before.variance + move.variance, before.reason)
+            before, move = walks[start], steps.get(place)
+            change = _mean(_minus(logs, points[start].logs)) if move is None else move.change
+            variance = 0.0 if move is None else move.variance
+            walks[place] = _Walk(before.mean + change, before.variance + variance, before.reason)
     return walks
 
 
@@ -282,22 +202,6 @@ def _minus(one: Array, other: Array) -> Array:
         return np.asarray(one - other)
 
 
-def _stacked(tensors: list[Tensor]) -> Tensor:
-    return torch.stack([each.detach() for each in tensors])
-
-
 def _mean(values: Array) -> float:
     """Return the mean of those that are finite, NaN if none is."""
-    mean = float(values.sum()) / max(len(values), 1)
-    if math.isfinite(mean) and len(values):
-        return mean
-    finite = values[np.isfinite(values)]
-    return float(finite.mean()) if len(finite) else math.nan
-
-
-def _products(calls: list[Call]) -> Tensor:
-    """Return the outputs of dense layers without their biases."""
-    biases = [call.module.bias for call in calls]
-    added = [each if isinstance(each, Tensor) else call.output[0] * 0 for each, call in zip(biases, calls, strict=True)]
-    outputs = _stacked([call.output for call in calls])
-    return outputs.to(torch.promote_types(outputs.dtype, torch.float32)).sub_(_stacked(added)[:, None])
+    return float(row_means(values[None])[0])

@@ -9,15 +9,16 @@ from torch import nn
 
 from gradwalk.activations import Activation, Array
 from gradwalk.torch.along import Stream, along, is_chain
+from gradwalk.torch.calls import Call
 from gradwalk.torch.draws import is_redrawable
 from gradwalk.torch.follow import unwrapped
 from gradwalk.torch.given import Given, given_for
 from gradwalk.torch.layers import Exclusion, sort_out
-from gradwalk.torch.measurement import Call, Inputs, Loss, Measured, measure, over_examples
+from gradwalk.torch.measurement import Inputs, Loss, Measured, measure, over_examples
 from gradwalk.torch.norms import log_ratio, mean_squares
 from gradwalk.torch.outside import outside_parameters, share_seen, zero_weights
 from gradwalk.torch.passage import passage
-from gradwalk.torch.passing import passing
+from gradwalk.torch.passing import directions_between
 from gradwalk.torch.prediction import BAND, predict
 from gradwalk.torch.remedy import remedy
 from gradwalk.torch.signals import Note
@@ -82,7 +83,6 @@ def compared(measured: Measured, trace: Trace, activation: Given, where: str) ->
     by_node = {call.node: f for call, f in zip(measured.calls, reads, strict=True) if call.node is not None}
     prediction = predict(measured, trace.nodes, by_node, _Obstacles(trace).to)
     mean = measured.mean
-    directions, signal_directions = passing(measured)
     with np.errstate(invalid="ignore", divide="ignore"):
         z = (mean - prediction.mean) / prediction.sd
     modules = [call.module for call in measured.calls]
@@ -102,8 +102,8 @@ def compared(measured: Measured, trace: Trace, activation: Given, where: str) ->
         z=z,
         gains=gains,
         relative=_relative(measured, trace),
-        directions=directions,
-        signal_directions=signal_directions,
+        directions=_directions(measured, prediction.directions),
+        signal_directions=measured.signal_directions,
         bias=prediction.bias,
         luck=prediction.luck,
         examples=len(measured.log_norm),
@@ -150,6 +150,15 @@ class _Obstacles:
         if objection in _UNPREDICTED:
             return str(objection)
         return "" if is_redrawable(call.module) else f"{type(call.module).__name__} computes its output in its own way"
+
+
+def _directions(measured: Measured, known: dict[int, float]) -> Array:
+    """Return how many directions the gradients span per layer; known: by place, those that the prediction needed."""
+    rest = [place for place in range(len(measured.calls)) if place not in known]
+    directions = np.empty(len(measured.calls))
+    directions[list(known)] = list(known.values())
+    directions[rest] = directions_between([measured.deltas[place] for place in rest])
+    return directions
 
 
 def _notes(measured: Measured, reasons: tuple[str, ...]) -> tuple[str, ...]:

@@ -8,13 +8,13 @@ import numpy as np
 from torch import Tensor
 
 from gradwalk.activations import Activation, Array
-from gradwalk.torch.measurement import Call
+from gradwalk.torch.calls import Call
 from gradwalk.torch.norms import stacks
 from gradwalk.torch.weight_layers import is_dense
 
 _STUCK = 0.05  # the share of the largest slope below which a unit passes next to nothing
 _FEWEST = 8  # examples needed to call a unit stuck
-_FIRST = 8  # numbers per unit that are looked at first: most units are not stuck
+_FIRST = 4  # numbers per unit that are looked at first: most units are not stuck
 
 
 def stuck_shares(calls: Sequence[Call], after: Sequence[Activation | None]) -> Array:
@@ -23,27 +23,28 @@ def stuck_shares(calls: Sequence[Call], after: Sequence[Activation | None]) -> A
     after: the activation that each output goes into. NaN where that is None, and for fewer than 8 examples.
     """
     shares = np.full(len(calls), math.nan)
-    places: dict[Activation, list[int]] = {}
+    places: dict[tuple[Activation, bool], list[int]] = {}
     for place, (call, f) in enumerate(zip(calls, after, strict=True)):
         if f is not None and call.output.dim() and len(call.output) >= _FEWEST and not call.output.is_complex():
-            places.setdefault(f, []).append(place)
-    for f, own in places.items():
-        shares[own] = _shares([_units(calls[place]) for place in own], f)
+            places.setdefault((f, is_dense(call.module)), []).append(place)
+    for (f, dense), own in places.items():
+        shares[own] = _shares([calls[place].output.detach() for place in own], dense, f)
     return shares
 
 
-def _units(call: Call) -> Tensor:
-    """Return the outputs of a layer, one row per unit."""
-    return call.output.detach().movedim(-1 if is_dense(call.module) else 1, 0).flatten(1)
-
-
-def _shares(layers: Sequence[Tensor], f: Activation) -> Array:
-    shares = np.zeros(len(layers))
-    for places, stack in stacks([units[:, :_FIRST] for units in layers]):
-        for place, suspects in zip(places, _are_stuck(stack, f), strict=True):
+def _shares(outputs: Sequence[Tensor], dense: bool, f: Activation) -> Array:
+    shares = np.zeros(len(outputs))
+    for places, stack in stacks([output[:_FIRST] for output in outputs]):
+        for place, suspects in zip(places, _are_stuck(_units(stack, dense)[..., :_FIRST], f), strict=True):
             if suspects.any():
-                shares[place] = np.sum(_are_stuck(layers[place].cpu()[suspects], f)) / len(suspects)
+                own = _units(outputs[place][None], dense)[0].cpu()[suspects]
+                shares[place] = np.sum(_are_stuck(own, f)) / len(suspects)
     return shares
+
+
+def _units(outputs: Tensor, dense: bool) -> Tensor:
+    """Return the outputs of some layers, one row per unit."""
+    return outputs.movedim(-1 if dense else 2, 1).flatten(2)
 
 
 def _are_stuck(outputs: Tensor, f: Activation) -> Array:
