@@ -60,15 +60,13 @@ def sums_of(h: Tensor, slopes: Tensor, along: Tensor, steepest: bool, shared: Te
     return Sums(length, total, root4, passed, passed4, along, largest, torch.bmm(even, even.mT, out=shared))
 
 
-def dense_law(
-    sums: Sums, units: int, cosines: Tensor, length: Tensor, mean_square: Tensor, orthogonal: Tensor
-) -> Law:
+def dense_law(sums: Sums, units: int, cosines: Tensor, length: Tensor, mean_square: Tensor, orthogonal: Tensor) -> Law:
     """Return the law of the step through dense layers.
 
     units: of the inputs. cosines: between the gradients of some examples, the first ones, 0 between each and itself;
-    length: the root of the sum of their squares. mean_square: of the weights, per layer; orthogonal: whether they are, per layer. The logarithm of |delta|^2 is taken
-    as that of a gamma variate of the same mean and variance, or of a beta variate for orthogonal weights, which is
-    nearly exact for linear and ReLU units.
+    length: the root of the sum of their squares. mean_square: of the weights, per layer; orthogonal: whether they are,
+    per layer. The logarithm of |delta|^2 is taken as that of a gamma variate of the same mean and variance, or of a
+    beta variate for orthogonal weights, which is nearly exact for linear and ReLU units.
     """
     n, size, passed, passed4 = units, mean_square[:, None], sums.passed, sums.passed4
     along = sums.along.square() / sums.length  # |v|^2 along h, which is known

@@ -70,7 +70,7 @@ def _direct_slopes(output: Tensor, at: Tensor | GradientEdge, ones: Tensor) -> T
 
 
 def _is_next(function: Node, at: Tensor) -> bool:
-    """Return whether a function of torch's own read nothing but a tensor, or the copy of it that `measure` passes on."""
+    """Return whether a function of torch's own read only a tensor, or the copy of it that `measure` passes on."""
     if isinstance(function, FunctionCtx) or len(function.next_functions) != 1 or at.grad_fn is None:
         return False
     own = at.grad_fn, at.output_nr

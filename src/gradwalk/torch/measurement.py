@@ -72,12 +72,13 @@ class Measured:
     """The result of one pass forward and back.
 
     calls: the runs of weight layers that the loss depends on. logs: ln |delta_d|, one row per example, one column per
-    call, layer 1 first. rms: of the pre-activations, per call; signal_directions: how many they span, if a trace was passed. deltas: the gradients, smaller than the true ones by
-    exp(shifts) where floating point cannot represent them. norms: of their rows. lost: the index of the layer at and below which a plain
-    backward pass leaves the range of its dtype, -1 if there is none. broken: what is not finite, "" if nothing is.
-    stations: the sums and norms on the way, by node, with their gradients. sizes: the mean square per node. ends: the
-    nodes that the loss is computed from. parameters: the gradient of each matrix, None where the loss does not depend on
-    it. reference: ln |delta| that the walk is relative to, one per example; that of layer D unless replaced.
+    call, layer 1 first. rms: of the pre-activations, per call; signal_directions: how many they span, if a trace was
+    passed. deltas: the gradients, smaller than the true ones by exp(shifts) where floating point cannot represent them.
+    norms: of their rows. lost: the index of the layer at and below which a plain backward pass leaves the range of its
+    dtype, -1 if there is none. broken: what is not finite, "" if nothing is. stations: the sums and norms on the way,
+    by node, with their gradients. sizes: the mean square per node. ends: the nodes that the loss is computed from.
+    parameters: the gradient of each matrix, None where the loss does not depend on it. reference: ln |delta| that the
+    walk is relative to, one per example; that of layer D unless replaced.
     hidden: the weight layers that ran without gradient, as they do inside a reentrant checkpoint.
     """
 
@@ -239,9 +240,7 @@ def count_examples(lengths: Sequence[int], batch: int) -> int:
     return lengths[0] if len(set(lengths)) == 1 else 1
 
 
-def _run(
-    model: nn.Module, args: Any, kwargs: Any, between: Between | None, calls: Calls, stack: ExitStack
-) -> Any:
+def _run(model: nn.Module, args: Any, kwargs: Any, between: Between | None, calls: Calls, stack: ExitStack) -> Any:
     """Run a model and collect the runs of its weight layers; hooks stay on it until the stack is closed."""
     trace = None if between is None else between.trace
     plain = trace is not None and _is_plain(trace)

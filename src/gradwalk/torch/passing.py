@@ -87,7 +87,7 @@ class UnitLength:
     def __init__(self, norms: Tensor, dtype: torch.dtype) -> None:
         self.dtype = torch.promote_types(dtype, torch.float32)
         shortest, longest = norms.aminmax() if norms.is_cpu else (0.0, 0.0)  # elsewhere it would wait for the device
-        self.at_once = bool(_SHORT < shortest and longest < 1 / _SHORT)
+        self.at_once = bool(shortest > _SHORT and longest < 1 / _SHORT)
         factors = norms.reciprocal() if self.at_once else norms.rsqrt().nan_to_num_(0.0, 0.0, 0.0)
         self.factors = factors.to(self.dtype)[..., None]
 
