@@ -67,6 +67,15 @@ def test_the_share_of_clipped_steps_is_that_of_the_table(name):
     assert f"| {name.removeprefix('fig').upper()} | {words} |" in README
 
 
+def test_mistakes_by_gain_at_scale_evening_are_those_of_the_table():
+    rows, said = table.read(RESULTS / "evening" / "fig3.csv").frame, section("Figure 3, evening")
+    means = rows.groupby(["activation", "depth", "gain", "rate_in"])["train_mistakes"].mean()
+    for (_, depth), same in means.groupby(["activation", "depth"]):
+        cells = " | ".join(f"{least:,.1f}" for least in same.groupby("gain").min())
+        assert f"| {depth} | {cells} |" in said
+    assert clipping(rows) in said
+
+
 @pytest.mark.parametrize("title", ["4A", "4B", "4D"])
 def test_the_least_errors_at_scale_evening_are_those_of_the_table(title):
     rows, said = table.read(RESULTS / "evening" / f"fig{title.lower()}.csv").frame, section("Figure 4, evening")
