@@ -252,6 +252,24 @@ def test_networks_with_a_leak_learned_what_is_said(name):
         assert f"| {row['depth']} | {row['activation']} | {row['seed']} | {row['epoch']} | {ended} |" in said
 
 
+def test_more_seeds_at_256_layers_ended_as_is_said():
+    said = section("A leak, by activation")
+    ends = [
+        [row["train_mistakes"] for row in last_epochs(RESULTS / "directions" / f"advised-256-{name}.csv")]
+        for name in ("more", "decay")
+    ]
+    names = [row["activation"] for row in last_epochs(RESULTS / "directions" / "advised-256-decay.csv")]
+    for place in range(0, 15, 3):
+        cells = (", ".join(f"{int(count):,}" for count in each[place : place + 3]) for each in ends)
+        assert f"| {names[place]} | {' | '.join(cells)} |" in said
+
+
+def test_a_users_own_network_learned_what_is_said():
+    rows = pd.read_csv(RESULTS / "directions" / "sequential-1000.csv")
+    ended = ", ".join(f"{row.activation} {row.train_mistakes:,}" for row in rows.itertuples() if row.seed == 0)
+    assert f"training mistakes of 10,000 {ended} (seed 0)" in section("A leak, by activation")
+
+
 def test_networks_without_a_leak_ended_as_is_said():
     said = section("A leak, by activation")
     names = ("thousand-plain", "thousand-plain-gaussian")
