@@ -160,7 +160,7 @@ class _Group:
             outputs = rooms.stacked("outputs", [call.output for call in self.calls[own]], unit.dtype)
             along = _without_biases(outputs, self.calls[own]).mul_(unit).sum(-1).double()
             found.append(sums_of(h, rooms.doubled("slopes", slopes), along, steepest, shared[own]))
-        return Sums(*map(torch.cat, list(zip(*found, strict=True))[:-1]), shared)
+        return Sums._make([*map(torch.cat, list(zip(*found, strict=True))[:-1]), shared])
 
 
 def _without_biases(outputs: Tensor, calls: list[Call]) -> Tensor:

@@ -177,7 +177,8 @@ class Monitor(Shown):
 
     def _record(self) -> Record | None:
         self._measure()
-        norms, directions = {}, {}
+        norms: dict[_Seen, Tensor] = {}
+        directions: dict[_Seen, float] = {}
         for group, rows in self._measured:  # of several backward passes, the last one counts
             norms.update(zip(group, rows.norms, strict=True))
             directions.update(zip(group, rows.directions.tolist(), strict=True))

@@ -83,9 +83,9 @@ def _points(measured: Measured, nodes: list[Node]) -> dict[int, Point]:
             points[call.node] = Point(call.output, delta, measured.logs[:, place], shift, call, norms, weight, square)
     for node, (station, delta) in measured.stations.items():
         if nodes[node].op is Op.SUM:
-            norms = example_norms(delta, measured.examples).cpu().numpy()
+            lengths = example_norms(delta, measured.examples).cpu().numpy()
             with np.errstate(divide="ignore"):
-                points[node] = Point(station.edge, delta, np.log(norms), 0.0)
+                points[node] = Point(station.edge, delta, np.log(lengths), 0.0)
     return dict(sorted(points.items()))
 
 
