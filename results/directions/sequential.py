@@ -4,8 +4,8 @@ python results/directions/sequential.py 1000 48 3 --out sequential-1000.csv
 
 The arguments are depth, width and epochs. Each activation is trained with the remedy, which is the two lines of
 docs/directions.md, or as it is (`--plain`): 10,000 digits of MNIST, minibatches of 100, `torch.optim.SGD` at 3e-3
-(below 500 layers at 0.01, falling by a tenth per epoch), gradients clipped at 10. A row per run is appended to the file;
-runs that it has are not repeated.
+(below 500 layers at 0.01, falling by a tenth per epoch), gradients clipped at 10. A row per run is appended to the
+file; runs that it has are not repeated.
 """
 
 import argparse
