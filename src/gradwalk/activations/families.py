@@ -268,7 +268,7 @@ BUILT_IN: tuple[Family, ...] = (
     _LEAKY_RELU,
     Family(
         "tanh",
-        lambda: Activation("tanh", np.tanh, _sech_squared),
+        lambda: Activation("tanh", np.tanh, _sech_squared, slope_of_output=lambda h: 1 - h * h),
         torch_modules=_called("Tanh"),
         torch_functions=_called("tanh"),
         jax=_called("jax.nn.tanh", "jax.numpy.tanh"),

@@ -54,7 +54,7 @@ class BlockFrames(BlockForward):
         return BlockFrame(gradients.values, layer.body), Turn(triangular, log_largest)
 
 
-class BlockGradientPairs(BlockFrames, GradientPairs[BlockLayer, BlockFrame]):
+class BlockGradientPairs(BlockFrames, GradientPairs[BlockLayer, Signal, BlockFrame]):
     """Draws networks of one repeated block, and takes two gradients at one input back through each."""
 
     size: ClassVar[int] = 2

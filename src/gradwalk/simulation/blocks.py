@@ -64,6 +64,7 @@ class BlockForward:
 
     block: ClassVar[Block]
     block_factor: ClassVar[float] = 1.0
+    kept_bytes: ClassVar[int | None] = None
     inputs: ClassVar[int] = 1  # per network, each a row of all arrays
 
     def __init__(self, network: Block, weights: Weights, arena: Arena, seed: np.random.SeedSequence) -> None:

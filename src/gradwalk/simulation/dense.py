@@ -33,6 +33,7 @@ class DenseSampler:
     """
 
     block_factor: ClassVar[float] = 1.0
+    kept_bytes: ClassVar[int | None] = None
 
     def __init__(self, activation: Activation, weights: Weights, arena: Arena, seed: np.random.SeedSequence) -> None:
         forward, backward = seed.spawn(2)

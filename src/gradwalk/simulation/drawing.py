@@ -16,6 +16,10 @@ Job = tuple[int, np.random.SeedSequence]
 Advance = Callable[[int], None]
 DrawnT = TypeVar("DrawnT")
 
+# glibc returns freed memory to the system beyond twice the size of the largest array freed so far, and new pages cost
+# more than random numbers. Arrays of one layer together are smaller than this.
+_FREED = 1 << 24
+
 
 class Drawing(NamedTuple, Generic[DrawnT]):
     """How blocks of networks are drawn: their plan, and what draws one of them."""
@@ -38,6 +42,7 @@ def draw(
     jobs = list(zip(starts, seed.spawn(len(starts)), strict=True))
 
     def run(jobs: list[Job], advance: Advance) -> int:
+        np.empty(_FREED, dtype=np.uint8)  # freed at once
         arena, total = Arena(arena_bytes), 0
         for start, seed in jobs:
             total += fill(drawing.draw(arena, seed, advance), slice(start, min(start + block, count)))

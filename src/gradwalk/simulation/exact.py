@@ -1,11 +1,16 @@
 """The exact sampler: the joint law of a random network's forward and backward pass, in O(width) per layer.
 
 A Gaussian matrix W enters twice. Forward, W h has independent components of variance |h|^2 / N. Backward, given
-a = g W h, the part of W that acts on h is known and the rest is an independent Gaussian matrix:
-    W^T delta = h (a . delta) / (g |h|^2) + (I - h h^T / |h|^2) xi |delta| / sqrt(N),   xi standard normal.
-A Haar orthogonal matrix preserves norms: W h is uniform on a sphere, and so is the part of W^T delta orthogonal to h.
+a = g W h, the part of W that acts on h is known and the rest is an independent Gaussian matrix. It takes orthonormal
+vectors u_j back as
+    W^T u_j = h (a . u_j) / (g |h|^2) + (I - h h^T / |h|^2) xi_j / sqrt(N),   xi_j independent, standard normal.
+A Haar orthogonal matrix preserves norms: W h is uniform on a sphere, and so is the part of W^T u orthogonal to h.
 Both are exact in law, including the correlation between the passes. Components are drawn in single precision and
 log-norms are accumulated in double; the rounding error of a step, about 1e-7, is far below its spread.
+
+The vectors of a layer are needed only while it is drawn. Whatever gradients arrive from above, those below the layer
+are combinations of f'(a) h and the f'(a) xi_j, and what the layer below has to know of them is their scalar products
+with one another and with a. So the xi_j are drawn on the way forward, and a few numbers per walk wait for the way back.
 """
 
 import math
@@ -14,120 +19,150 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from gradwalk.activations import Activation, Array, Indices
-from gradwalk.blocks import Dense
-from gradwalk.checks import Weights
+from gradwalk.activations import Array, Indices
 from gradwalk.simulation import haar
-from gradwalk.simulation.arena import Arena
-from gradwalk.simulation.normals import Normals, column, dot, gaussian_image, log_chi2_mean
-from gradwalk.simulation.signal import Response, Signal, active, dropped, next_log_scale
+from gradwalk.simulation.chain import Chain
+from gradwalk.simulation.frames import Frame, Turn
+from gradwalk.simulation.gram import gram, nearly_dependent, solved, triangular
+from gradwalk.simulation.normals import dot, log_chi2_mean
+from gradwalk.simulation.signal import Length, next_log_scale
 
 # With a single active unit, delta is its component along h alone, which single precision cancels to 0 in about one
 # such layer in 1e7; this bound keeps its logarithm finite.
-_LEAST = 1e-20
+_LEAST = 1e-10
 
 
-class ExactLayer(NamedTuple):
-    """What a layer keeps for the backward pass, one row per walk: a = exp(log_scale) x, h = f(a) and f'(a)."""
+class Scalars(NamedTuple):
+    """Scalar products of the vectors of a layer, the walk last; `passed` are f'(a) h, f'(a) xi_1, f'(a) xi_2 and so on.
 
-    x: Array
-    log_scale: Array
-    response: Response
-    resampled: int
-
-    @property
-    def output(self) -> Signal:
-        """The signal that the layer hands on: f(a)."""
-        return self.response.signal
-
-
-class Gradient(NamedTuple):
-    """All that the backward pass needs of delta: x . delta / |delta| per walk, and the width of the layer."""
-
-    overlap: Array
-    width: int
-
-
-class ForwardSampler:
-    """Draws the forward pass of a chain at one input: the part that all exact samplers of gradients share.
-
-    A chain is described by its activation, or by the weight layer that it repeats, with dropout if there is any. See
-    `Sampler` for the methods.
+    h: of h with itself. inside: of h with the xi_j. across: of the parts of the xi_j across h with one another. passed:
+    of the passed vectors with one another. overlap: of x with these.
     """
 
-    block_factor: ClassVar[float] = 1.0
+    h: Array
+    inside: Array
+    across: Array
+    passed: Array
+    overlap: Array
 
-    def __init__(
-        self, network: Activation | Dense, weights: Weights, arena: Arena, seed: np.random.SeedSequence
-    ) -> None:
-        forward, backward = seed.spawn(2)
-        layer = network if isinstance(network, Dense) else Dense(network)
-        self.activation, self.dropout = layer.activation, layer.dropout
-        self.orthogonal, self.arena = weights == "orthogonal", arena
-        self._forward, self._backward = Normals(forward), Normals(backward)
-        self.luck: Array | float = 0.0
+    @classmethod
+    def of(cls, x: Array, h: Array, slope: Array, noise: Array) -> "Scalars":
+        """Return the scalar products, to about the precision of the vectors.
+
+        Where combinations of vectors may nearly cancel, they are computed in double precision, with xi_j across h.
+        """
+        scalars = cls._plain(x, h, slope, noise)
+        walks = nearly_dependent(scalars.passed)
+        if walks.size:
+            x, h, slope, noise = (vector[..., walks, :].astype(np.float64) for vector in (x, h, slope, noise))
+            noise -= h * (dot(h, noise) / dot(h, h))[..., None]
+            for values, precise in zip(scalars, cls._plain(x, h, slope, noise), strict=True):
+                values[..., walks] = precise
+        return scalars
+
+    @classmethod
+    def _plain(cls, x: Array, h: Array, slope: Array, noise: Array) -> "Scalars":
+        passed = np.empty((1 + len(noise), *h.shape), dtype=h.dtype)
+        np.multiply(h, slope, out=passed[0])
+        np.multiply(noise, slope, out=passed[1:])
+        squared, inside = dot(h, h), dot(h, noise)
+        across = gram(noise) - inside[:, None] * inside / squared
+        return cls(squared, inside, across, gram(passed), dot(x, passed))
+
+
+class ReducedLayer(NamedTuple):
+    """What is left of a layer for the backward pass, where a is exp(log_scale) x.
+
+    The slopes in `scalars` lack the factor exp(log_slope). log_lengths: ln |x|^2 and ln |xi_1|^2 (walk, vector).
+    """
+
+    log_scale: Array
+    output: Length
+    resampled: int
+    scalars: Scalars
+    log_slope: Array
+    log_lengths: Array
+
+
+class ReducedFrames(Chain):
+    """Draws the layers of a block of walks of a chain, and turns a frame of a few gradients. See `FrameSampler`."""
+
+    size: ClassVar[int]
+    block_factor: ClassVar[float] = 3.0
+    kept_bytes: ClassVar[int | None] = 200
 
     @classmethod
     def layer_bytes(cls, width_in: int, width_out: int) -> int:
-        """Return how many bytes of one layer of one walk stay in memory until the backward pass."""
-        return 12 * width_out + 40
+        """Return how many bytes of one layer of one walk are in use while it is drawn."""
+        return 12 * width_out + 4 * (cls.size - 1) * width_out
 
-    def mark(self) -> Callable[[], None]:
-        """Return a function that rewinds the forward draws to this point."""
-        return self._forward.mark()
-
-    def first(self, walks: int, width: int) -> ExactLayer:
+    def first(self, walks: int, width: int) -> ReducedLayer:
         """Return layer 0, whose pre-activations are independent with unit variance."""
         return self._layer(lambda rows: self._forward.draw(len(rows), width), np.zeros(walks))
 
-    def forward(self, below: Signal, width: int, gain: float) -> ExactLayer:
+    def forward(self, below: Length, width: int, gain: float) -> ReducedLayer:
         """Return the layer above `below`, with pre-activations a = g W h (eq. 1)."""
-        width_in = below.h.shape[1]
-        return self._layer(lambda rows: self._image(len(rows), width, width_in), next_log_scale(below, gain))
+        return self._layer(lambda rows: self._image(len(rows), width, below.width), next_log_scale(below, gain))
 
-    def _image(self, walks: int, width: int, width_in: int) -> Array:
-        """Return W h for an h of length sqrt(width_in): components of unit variance."""
-        return (haar.image if self.orthogonal else gaussian_image)(self._forward, walks, width, width_in)
+    def random(self, below: Length, width: int, gain: float) -> tuple[Array, Frame, Array]:
+        """Return ln of the scale of the last layer, a frame of random gradients there, and their triangular factor."""
+        walks = len(below.log_norm)
+        x, vectors = self._image(walks, width, below.width), self._noise(walks, width)
+        factor = triangular(gram(vectors))
+        return next_log_scale(below, gain), Frame(solved(factor, dot(x, vectors)), width), factor
 
-    def _layer(self, draw: Callable[[Indices], Array], log_scale: Array) -> ExactLayer:
-        x, (signal, slope, log_slope), resampled = active(self.activation, draw, log_scale, self._drop)
-        keep = self.arena.keep
-        kept = Response(Signal(keep(signal.h), signal.log_norm), keep(slope), log_slope)
-        return ExactLayer(keep(x), log_scale, kept, resampled)
+    def turned(self, frame: Frame, layer: ReducedLayer) -> tuple[Frame, Turn]:
+        """Return the frame at `layer`, one layer down, and what turned it, at gain 1."""
+        width, scalars = layer.output.width, layer.scalars
+        if self.orthogonal:
+            along, mix = haar.transposed_parts(self._backward, scalars.across, frame.overlap, width, frame.width)
+            log_factor = haar.log_factor(width, frame.width)
+        else:
+            along, mix, log_factor = frame.overlap, None, -0.5 * math.log(width)
+        known = along / np.sqrt(scalars.h) - _mixed(scalars.inside / scalars.h, mix)
+        with_passed = scalars.passed[:, :1] * known + _mixed(scalars.passed[:, 1:], mix)
+        products = known[:, None] * with_passed[0] + _mixed(with_passed[1:].swapaxes(0, 1), mix).swapaxes(0, 1)
+        factor = triangular(products)
+        overlap = solved(factor, scalars.overlap[0] * known + _mixed(scalars.overlap[1:], mix))
+        return Frame(overlap, width), Turn(factor, log_factor + layer.log_slope)
 
-    def _drop(self, response: Response) -> Response:
-        if not self.dropout:
-            return response
-        return dropped(response, self._forward.mask(response.slope.shape, self.dropout))
+    def _noise(self, walks: int, width: int) -> Array:
+        """Return a random vector for each gradient of the frame."""
+        return self._forward.draw(self.size * walks, width).reshape(self.size, walks, width)
+
+    def _layer(self, draw: Callable[[Indices], Array], log_scale: Array) -> ReducedLayer:
+        x, ((h, log_norm), slope, log_slope), resampled = self._active(draw, log_scale)
+        noise = self._noise(*x.shape)
+        log_lengths = np.log(np.stack([dot(x, x), dot(noise[0], noise[0])], axis=1))
+        scalars, output = Scalars.of(x, h, slope, noise), Length(log_norm, x.shape[1])
+        return ReducedLayer(log_scale, output, resampled, scalars, log_slope, log_lengths)
 
 
-class ExactSampler(ForwardSampler):
+class ExactSampler(ReducedFrames):
     """Draws the layers of a block of walks one by one without their matrices: O(width) per layer.
 
     See `Sampler` for the methods. For Gaussian weights `luck` holds two control variates per walk: the sums over the
     layers of ln |x|^2 and of ln |xi|^2, less their expectations.
     """
 
-    def top(self, below: Signal, width: int, gain: float) -> tuple[Array, Gradient]:
-        """Return ln of the scale of the last layer, and a random gradient there."""
-        walks, width_in = below.h.shape
-        x, delta = self._image(walks, width, width_in), self._backward.draw(walks, width)
-        return next_log_scale(below, gain), Gradient(dot(x, delta) / np.sqrt(dot(delta, delta)), width)
+    size: ClassVar[int] = 1
 
-    def backward(self, gradient: Gradient, layer: ExactLayer) -> tuple[Gradient, Array]:
+    def top(self, below: Length, width: int, gain: float) -> tuple[Array, Frame]:
+        """Return ln of the scale of the last layer, and a random gradient there."""
+        log_scale, frame, _ = self.random(below, width, gain)
+        return log_scale, frame
+
+    def backward(self, gradient: Frame, layer: ReducedLayer) -> tuple[Frame, Array]:
         """Return the gradient at `layer`, one layer down, and ln of the factor by which |delta| grows at gain 1."""
-        (h, _), slope, log_slope = layer.response
-        delta = self._backward.draw(*h.shape)
-        if self.orthogonal:
-            along = h / column(np.sqrt(dot(h, h)))
-            log_factor = haar.transposed(self._backward, delta, gradient.overlap, along, gradient.width)
-        else:
-            norms = np.stack([np.vecdot(layer.x, layer.x), np.vecdot(delta, delta)], axis=1)
-            self.luck += np.log(norms) - log_chi2_mean(h.shape[1])
-            squared = dot(h, h)
-            delta += h * column(gradient.overlap / np.sqrt(squared) - dot(h, delta) / squared)
-            log_factor = -0.5 * math.log(h.shape[1])
-        delta *= slope
-        squared = np.maximum(dot(delta, delta), _LEAST)
-        overlap = dot(layer.x, delta) / np.sqrt(squared)
-        return Gradient(overlap, h.shape[1]), log_factor + log_slope + 0.5 * np.log(squared)
+        if not self.orthogonal:
+            self.luck += layer.log_lengths - log_chi2_mean(layer.output.width)
+        frame, (factor, log_factor) = self.turned(gradient, layer)
+        return frame, np.log(np.maximum(factor[0, 0], _LEAST)) + log_factor
+
+
+def _mixed(products: Array, mix: Array | None) -> Array:
+    """Return scalar products with mixtures of random vectors, given those with the vectors (..., vector, walk).
+
+    `mix` holds the shares of each vector (vector, mixture, walk); None leaves them as they are.
+    """
+    return products if mix is None else np.asarray(np.einsum("...bw,bjw->...jw", products, mix))

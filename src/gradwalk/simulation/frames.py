@@ -10,16 +10,17 @@ A layer with no more units than the frame has vectors is filled by a frame of as
 """
 
 import math
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from gradwalk.activations import Array
+from gradwalk.activations import Array, Indices
 from gradwalk.simulation import haar
-from gradwalk.simulation.exact import ExactLayer, ForwardSampler
+from gradwalk.simulation.chain import Chain
 from gradwalk.simulation.normals import column, dot, spanned
-from gradwalk.simulation.sampler import LayerSampler, LayerT
-from gradwalk.simulation.signal import Signal, next_log_scale
+from gradwalk.simulation.sampler import LayerSampler, LayerT, ReadT
+from gradwalk.simulation.signal import Response, Signal, next_log_scale
 
 FrameT = TypeVar("FrameT")
 
@@ -38,7 +39,7 @@ class Turn(NamedTuple):
     log_factor: Array
 
 
-class FrameSampler(LayerSampler[LayerT], Protocol[LayerT, FrameT]):
+class FrameSampler(LayerSampler[LayerT, ReadT], Protocol[LayerT, ReadT, FrameT]):
     """Draws the layers of a block of walks, and turns an orthonormal frame of gradients at their input.
 
     `FrameT` is what it keeps of the frame.
@@ -46,14 +47,28 @@ class FrameSampler(LayerSampler[LayerT], Protocol[LayerT, FrameT]):
 
     size: ClassVar[int]  # of the frame, in layers that have as many units
 
-    def random(self, below: Signal, width: int, gain: float) -> tuple[Array, FrameT, Array]:
+    def random(self, below: ReadT, width: int, gain: float) -> tuple[Array, FrameT, Array]:
         """Return ln of the scale of the last layer, a frame of random gradients there, and their triangular factor."""
 
     def turned(self, frame: FrameT, layer: LayerT) -> tuple[FrameT, Turn]:
         """Return the frame at `layer`, one layer down, and what turned it, at gain 1."""
 
 
-class Frames(ForwardSampler):
+class VectorLayer(NamedTuple):
+    """What a layer keeps for the backward pass, one row per walk: a = exp(log_scale) x, h = f(a) and f'(a)."""
+
+    x: Array
+    log_scale: Array
+    response: Response
+    resampled: int
+
+    @property
+    def output(self) -> Signal:
+        """The signal that the layer hands on: f(a)."""
+        return self.response.signal
+
+
+class Frames(Chain):
     """Draws the layers of a block of walks of a chain, and turns a frame of `size` gradients. See `FrameSampler`."""
 
     size: ClassVar[int] = 16
@@ -63,13 +78,21 @@ class Frames(ForwardSampler):
         """Return how many bytes of one layer of one walk are in use: what waits for the way back, and the frame."""
         return 12 * width_out + 40 + 4 * (cls.size - 2) * width_out
 
+    def first(self, walks: int, width: int) -> VectorLayer:
+        """Return layer 0, whose pre-activations are independent with unit variance."""
+        return self._layer(lambda rows: self._forward.draw(len(rows), width), np.zeros(walks))
+
+    def forward(self, below: Signal, width: int, gain: float) -> VectorLayer:
+        """Return the layer above `below`, with pre-activations a = g W h (eq. 1)."""
+        return self._layer(lambda rows: self._image(len(rows), width, below.width), next_log_scale(below, gain))
+
     def random(self, below: Signal, width: int, gain: float) -> tuple[Array, Frame, Array]:
         """Return ln of the scale of the last layer, a frame of random gradients there, and their triangular factor."""
         x = self._image(len(below.h), width, below.h.shape[1])
         vectors, triangular = spanned(self._normal(min(self.size, width), len(below.h), width), x)
         return next_log_scale(below, gain), Frame(dot(x, vectors), width), triangular
 
-    def turned(self, frame: Frame, layer: ExactLayer) -> tuple[Frame, Turn]:
+    def turned(self, frame: Frame, layer: VectorLayer) -> tuple[Frame, Turn]:
         """Return the frame at `layer`, one layer down, and what turned it, at gain 1."""
         (h, _), slope, log_slope = layer.response
         delta, squared = self._normal(len(frame.overlap), *h.shape), dot(h, h)
@@ -82,6 +105,12 @@ class Frames(ForwardSampler):
         delta *= slope
         vectors, triangular = spanned(delta, layer.x)
         return Frame(dot(layer.x, vectors), h.shape[1]), Turn(triangular, log_factor + log_slope)
+
+    def _layer(self, draw: Callable[[Indices], Array], log_scale: Array) -> VectorLayer:
+        x, (signal, slope, log_slope), resampled = self._active(draw, log_scale)
+        keep = self.arena.keep
+        kept = Response(Signal(keep(signal.h), signal.log_norm), keep(slope), log_slope)
+        return VectorLayer(keep(x), log_scale, kept, resampled)
 
     def _normal(self, size: int, walks: int, width: int) -> Array:
         return self._backward.draw(size * walks, width).reshape(size, walks, width)

@@ -9,7 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from gradwalk.activations import Array
-from gradwalk.simulation.normals import Normals, Span, column, dot, orthonormalise
+from gradwalk.simulation.gram import gram, solved, triangular
+from gradwalk.simulation.normals import Normals, column, dot, orthonormalise
+
+
+def log_factor(width: int, width_out: int) -> float:
+    """Return ln of the factor that the functions below leave out of W^T u."""
+    return 0.5 * math.log(max(width_out / width, 1.0))
 
 
 def image(normals: Normals, walks: int, width: int, width_in: int) -> Array:
@@ -35,7 +41,29 @@ def transposed(normals: Normals, delta: Array, overlap: Array, along: Array, wid
     delta -= along * column(dot(along, delta))
     delta *= column(np.sqrt(rest / dot(delta, delta)) if n > 1 else np.zeros(len(rest)))
     delta += along * column(cosine)
-    return 0.5 * math.log(max(width_out / n, 1.0))
+    return log_factor(n, width_out)
+
+
+def transposed_parts(
+    normals: Normals, across: Array, overlap: Array, width: int, width_out: int
+) -> tuple[Array, Array]:
+    """Return what W^T u of orthonormal u are made of, up to a factor: shares of h and of random vectors across it.
+
+    `across[i, j]` is the scalar product of two of these vectors, `overlap[j]` that of the image of h with u_j. Returns
+    the shares of the unit vector of h (u_j, walk), and those of each random vector (vector, u_j, walk). See
+    `transposed_frame`, which does the same to vectors.
+    """
+    b = overlap / math.sqrt(max(width, width_out))
+    if width == 1:  # nothing is across h
+        return b, np.zeros_like(across)
+    if width_out > width:
+        count, walks = overlap.shape
+        across = np.asarray(across + gram(_hidden(normals, count, walks, width_out - width)))
+    identity = np.broadcast_to(np.eye(len(b))[..., None], across.shape)
+    shares = solved(triangular(across), identity).swapaxes(0, 1)
+    squared = np.minimum((b**2).sum(axis=0), 1.0)
+    bend = (1 - np.sqrt(1 - squared)) / np.maximum(squared, 1e-30)
+    return b, shares - (shares * b).sum(axis=1)[:, None] * (b * bend)
 
 
 def frame(normals: Normals, vectors: Array, missing: int) -> None:
@@ -86,56 +114,37 @@ def transposed_frame(normals: Normals, delta: Array, overlap: Array, along: Arra
     bend = (1 - np.sqrt(1 - squared)) / np.maximum(squared, 1e-30)
     mean = (delta * column(b)).sum(axis=0)
     delta += (along - mean * column(bend)) * column(b)
-    return 0.5 * math.log(max(width_out / n, 1.0))
+    return log_factor(n, width_out)
 
 
 class Mix(NamedTuple):
-    """How two normal vectors are mixed into the parts of W^T u_1 and W^T u_2 outside a plane, one number per walk.
+    """How two random vectors are mixed into the parts of W^T u_1 and W^T u_2 outside a plane, one number per walk.
 
     The first is `first` times the first vector, the second the sum of `mixed` times the first and `second` times the
-    second. Inside the plane they have the coordinates `known`; all is times exp(log_factor).
+    second.
     """
 
     first: Array
     mixed: Array
     second: Array
-    known: Array
-    log_factor: float
 
 
-def mix(normals: Normals, delta: Array, inside: Array, span: Span, cosine: Array, overlap: Array, width: int) -> Mix:
-    """Return how normal vectors `delta` are mixed into W^T u of two unit vectors u, given the images of a plane.
+def mix(normals: Normals, across: Array, left: Array, missing: int) -> Mix:
+    """Return how random vectors are mixed into W^T u of two unit vectors u, given the images of a plane.
 
-    `inside[i, j]` is the scalar product of vector i of the plane with delta_j, `cosine` that of the u, `overlap[i, j]`
-    that of the image of vector i with u_j, and `width` the number of outputs of W. The parts of the W^T u outside the
-    plane are uniformly oriented, with the scalar products that are left.
+    `across` are the scalar products of the random vectors (vector, vector, walk) outside the plane, `left` those that
+    the W^T u must have there, where their parts are uniformly oriented. The space of the images has `missing` more
+    dimensions.
     """
-    n = delta.shape[2]
-    b = overlap / math.sqrt(max(n, width))
-    known = span.solved(b)
-    drawn = _products(delta, delta) - _contracted(inside, span.solved(inside))
-    if width > n:
-        hidden = _hidden(normals, 2, delta.shape[1], width - n)
-        drawn += _products(hidden, hidden)
-    left = np.stack([np.ones_like(cosine), cosine, np.ones_like(cosine)]) - _contracted(b, known)
-    (one, between, other), (first, mixed, second) = _triangular(drawn), _triangular(left)
-    across = np.divide(second, other, out=np.zeros_like(other), where=other > 3e-3 * np.hypot(between, other))
-    log_factor = 0.5 * math.log(max(width / n, 1.0))
-    return Mix(first / one, (mixed - across * between) / one, across, known, log_factor)
-
-
-def _products(left: Array, right: Array) -> Array:
-    """Return the scalar products 11, 12 and 22 of two pairs of vectors."""
-    return np.stack([dot(left[0], right[0]), dot(left[0], right[1]), dot(left[1], right[1])])
-
-
-def _contracted(left: Array, right: Array) -> Array:
-    """Return the elements 11, 12 and 22 of the product of a transposed 2 by 2 matrix with another, per walk."""
-    return np.stack([(left[:, i] * right[:, j]).sum(axis=0) for i, j in ((0, 0), (0, 1), (1, 1))])
+    if missing > 0:
+        across = across + gram(_hidden(normals, 2, across.shape[2], missing))
+    (one, between, other), (first, mixed, second) = _triangular(across), _triangular(left)
+    share = np.divide(second, other, out=np.zeros_like(other), where=other > 3e-3 * np.hypot(between, other))
+    return Mix(first / one, (mixed - share * between) / one, share)
 
 
 def _triangular(products: Array) -> tuple[Array, Array, Array]:
     """Return the elements 11, 12 and 22 of the upper triangular R with R^T R a matrix of scalar products."""
-    first = np.sqrt(np.maximum(products[0], 1e-14))
-    mixed = products[1] / first
-    return first, mixed, np.sqrt(np.maximum(products[2] - mixed**2, 0.0))
+    first = np.sqrt(np.maximum(products[0, 0], 1e-14))
+    mixed = products[0, 1] / first
+    return first, mixed, np.sqrt(np.maximum(products[1, 1] - mixed**2, 0.0))

@@ -9,7 +9,7 @@ import numpy as np
 from gradwalk.activations import Indices
 from gradwalk.simulation.sampler import LayerSampler
 
-AnySampler = type[LayerSampler[Any]]  # each sampler keeps layers of its own type
+AnySampler = type[LayerSampler[Any, Any]]  # each sampler keeps layers of its own type
 
 THREADS = 4
 KEPT_BYTES = 128e6  # layers of a block that wait for the backward pass, per thread
@@ -23,7 +23,7 @@ RESULT_CELLS = 24_000_000  # of log_norm and log_variance, 8 bytes each
 
 
 class Plan(NamedTuple):
-    """How many walks are drawn together, on how many threads, and how many bytes a thread needs for kept layers."""
+    """How many walks are drawn together, on how many threads, and how many bytes a thread needs for kept vectors."""
 
     block: int
     threads: int
@@ -33,9 +33,10 @@ class Plan(NamedTuple):
 def plan(sampler: AnySampler, widths: tuple[int, ...], walks: int) -> Plan:
     """Return the plan of a sampler that keeps its layers until the backward pass."""
     block = block_size(sampler, widths, walks)
-    sizes = layer_bytes(sampler, widths)
-    threads = 1 if block * max(sizes) > HEAVY_BYTES else _threads(walks, block)
-    return Plan(block, threads, min(int(KEPT_BYTES), block * sum(sizes)))
+    largest = max(sampler.layer_bytes(*pair) for pair in pairwise((0, *widths[:-1])))
+    threads = 1 if block * largest > HEAVY_BYTES else _threads(walks, block)
+    kept = 0 if sampler.kept_bytes is not None else block * sum(kept_bytes(sampler, widths))
+    return Plan(block, threads, min(int(KEPT_BYTES), kept))
 
 
 def plan_without_vectors(walks: int) -> Plan:
@@ -48,15 +49,17 @@ def _threads(walks: int, block: int) -> int:
     return min(-(-walks // block), THREADS, os.cpu_count() or 1)
 
 
-def layer_bytes(sampler: AnySampler, widths: tuple[int, ...]) -> list[int]:
+def kept_bytes(sampler: AnySampler, widths: tuple[int, ...]) -> list[int]:
     """Return how many bytes layers 0 to D - 1 of one walk need until the backward pass."""
+    if sampler.kept_bytes is not None:
+        return [sampler.kept_bytes] * (len(widths) - 1)
     return [sampler.layer_bytes(*pair) for pair in pairwise((0, *widths[:-1]))]
 
 
 def segments(sampler: AnySampler, widths: tuple[int, ...], walks: int) -> list[range]:
     """Return layers 0 to D - 1 as consecutive ranges, each of which fits in the memory for kept layers."""
     edges, kept = [0], 0
-    for d, size in enumerate(layer_bytes(sampler, widths)):
+    for d, size in enumerate(kept_bytes(sampler, widths)):
         kept += walks * size
         if kept > KEPT_BYTES and d > edges[-1]:
             edges.append(d)
@@ -70,7 +73,7 @@ def block_size(sampler: AnySampler, widths: tuple[int, ...], walks: int) -> int:
     if largest > KEPT_BYTES:
         raise ValueError("simulate: matrices of these widths do not fit in memory; use method='exact'")
     least = int(LEAST_BYTES // largest)
-    fitting = max(least, int(KEPT_BYTES // sum(layer_bytes(sampler, widths))))
+    fitting = max(least, int(KEPT_BYTES // sum(kept_bytes(sampler, widths))))
     shared = max(least, -(-walks // THREADS))
     cached = int(sampler.block_factor * BLOCK_BYTES // largest)
     block = max(1, min(walks, shared, fitting, cached))

@@ -8,45 +8,50 @@ import numpy as np
 
 from gradwalk.activations import Array
 from gradwalk.simulation.memory import segments
-from gradwalk.simulation.sampler import GradientT, LayerSampler, LayerT, Sampler
-from gradwalk.simulation.signal import Signal
+from gradwalk.simulation.sampler import GradientT, LayerSampler, LayerT, OutputT, Sampler
 from gradwalk.simulation.tracks import Tracks
 
 
-class Start(NamedTuple):
-    """Where a segment starts: how to draw it again, the signal below it (None for layer 0), and the number of walks."""
+class Start(NamedTuple, Generic[OutputT]):
+    """Where a segment starts: how to draw it again, what it reads (None for layer 0), and the number of walks."""
 
     rewind: Callable[[], None]
-    below: Signal | None
+    below: OutputT | None
     walks: int
 
 
-class Passes(Generic[LayerT]):
+class Passes(Generic[LayerT, OutputT]):
     """Networks that are drawn together, forward and back.
 
-    Where not all layers fit in memory they are drawn in segments. The forward pass keeps the signal at the start of
-    each segment; the backward pass draws a segment again, from the same random numbers, when it reaches it. The last
-    segment is still in memory then, and is not drawn twice.
+    Where not all layers fit in memory they are drawn in segments. The forward pass keeps what each segment reads; the
+    backward pass draws a segment again, from the same random numbers, when it reaches it. The last segment is still in
+    memory then, and is not drawn twice.
     """
 
     def __init__(
-        self, sampler: LayerSampler[LayerT], widths: tuple[int, ...], gains: Array, advance: Callable[[int], None]
+        self,
+        sampler: LayerSampler[LayerT, OutputT],
+        widths: tuple[int, ...],
+        gains: Array,
+        advance: Callable[[int], None],
     ) -> None:
         self._layers, self.widths, self.gains, self.advance = sampler, widths, gains, advance
         self._parts: list[range] = []
-        self._starts: list[Start] = []
+        self._starts: list[Start[OutputT]] = []
         self._last: list[LayerT] = []
 
-    def forward(self, walks: int) -> tuple[Signal, int]:
+    def forward(self, walks: int) -> tuple[OutputT, int]:
         """Draw layers 0 to D - 1; return what leaves them, and how many layers were resampled."""
         self._parts, self._starts = segments(type(self._layers), self.widths, walks), []
-        below, resampled = None, 0
+        below: OutputT | None = None
+        resampled = 0
         for part in self._parts:
             self._starts.append(Start(self._layers.mark(), below, walks))
             self._last = self._draw(part, self._starts[-1])
             resampled += sum(layer.resampled for layer in self._last)
-            below = _copied(self._last[-1].output)
-        return self._last[-1].output, resampled
+            below = self._last[-1].output.detached()
+        assert below is not None  # there is at least one layer
+        return below, resampled
 
     def downward(self) -> Iterator[tuple[int, LayerT]]:
         """Yield layers D - 1 to 0 with their number."""
@@ -57,7 +62,7 @@ class Passes(Generic[LayerT]):
                 layers = self._draw(part, start)
             yield from zip(reversed(part), reversed(layers), strict=True)
 
-    def _draw(self, part: range, start: Start) -> list[LayerT]:
+    def _draw(self, part: range, start: Start[OutputT]) -> list[LayerT]:
         """Return the layers of a segment."""
         layers: list[LayerT] = []
         below = start.below
@@ -71,12 +76,12 @@ class Passes(Generic[LayerT]):
         return layers
 
 
-class Networks(Passes[LayerT], Generic[LayerT, GradientT]):
+class Networks(Passes[LayerT, OutputT], Generic[LayerT, OutputT, GradientT]):
     """Networks with one gradient each."""
 
     def __init__(
         self,
-        sampler: Sampler[LayerT, GradientT],
+        sampler: Sampler[LayerT, OutputT, GradientT],
         widths: tuple[int, ...],
         gains: Array,
         advance: Callable[[int], None],
@@ -103,8 +108,3 @@ class Networks(Passes[LayerT], Generic[LayerT, GradientT]):
                 log_norm[:, column[d]], log_variance[:, column[d]] = total, 2 * layer.log_scale
             self.advance(1)
         return resampled
-
-
-def _copied(signal: Signal) -> Signal:
-    """Return the signal with its array outside the arena, which the next segment overwrites."""
-    return Signal(signal.h.copy(), signal.log_norm)

@@ -53,7 +53,7 @@ class Normals:
         values = self.bits.random_raw(count // 2).view(np.uint32).astype(np.float32)
         radius, angle = values[: count // 2], values[count // 2 :]
         radius *= np.float32(2.0**-32)
-        np.maximum(radius, np.float32(2.0**-33), out=radius)
+        radius += np.float32(2.0**-33)  # never 0
         np.log(radius, out=radius)
         radius *= np.float32(-2)
         np.sqrt(radius, out=radius)
@@ -135,6 +135,11 @@ def spanned(vectors: Array, x: Array) -> tuple[Array, Array]:
     return np.take_along_axis(vectors, kept, 0), np.take_along_axis(factor[:, 1:], kept.transpose(0, 2, 1), 0)
 
 
+def merged(cosine: Array) -> Array:
+    """Return the cosine of the angle between two vectors, 1 or -1 where they count as parallel."""
+    return np.where(1 - cosine**2 < _MERGED**2, np.sign(cosine), cosine)
+
+
 class Span(NamedTuple):
     """The plane of two unit vectors per walk (vector, walk, component), and the cosine of the angle between them.
 
@@ -147,9 +152,7 @@ class Span(NamedTuple):
     @classmethod
     def of(cls, vectors: Array) -> "Span":
         """Return the span of two unit vectors per walk."""
-        cosine = dot(vectors[0], vectors[1])
-        merged = 1 - cosine**2 < _MERGED**2
-        return cls(vectors, np.where(merged, np.sign(cosine), cosine))
+        return cls(vectors, merged(dot(vectors[0], vectors[1])))
 
     def along(self, vectors: Array) -> Array:
         """Return the coordinates of the projections of vectors to the plane."""

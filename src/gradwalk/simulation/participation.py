@@ -21,16 +21,16 @@ from gradwalk.simulation import memory
 from gradwalk.simulation.drawing import Drawing, draw
 from gradwalk.simulation.frames import FrameSampler, FrameT
 from gradwalk.simulation.networks import Passes
-from gradwalk.simulation.sampler import LayerT
+from gradwalk.simulation.sampler import LayerT, OutputT
 from gradwalk.simulation.samplers import frame_sampler
 
 
-class FrameNetworks(Passes[LayerT], Generic[LayerT, FrameT]):
+class FrameNetworks(Passes[LayerT, OutputT], Generic[LayerT, OutputT, FrameT]):
     """Networks with a frame of gradients each."""
 
     def __init__(
         self,
-        sampler: FrameSampler[LayerT, FrameT],
+        sampler: FrameSampler[LayerT, OutputT, FrameT],
         widths: tuple[int, ...],
         gains: Array,
         advance: Callable[[int], None],
@@ -63,12 +63,12 @@ def sample_participation(
     sampler = frame_sampler(network, widths)
     ratios = np.empty(networks)
 
-    def fill(drawn: FrameNetworks[Any, Any], rows: slice) -> int:
+    def fill(drawn: FrameNetworks[Any, Any, Any], rows: slice) -> int:
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # checked in signal.py
             ratios[rows] = participation(drawn.products(rows.stop - rows.start), widths[-1])
         return 0
 
-    drawing: Drawing[FrameNetworks[Any, Any]] = Drawing(
+    drawing: Drawing[FrameNetworks[Any, Any, Any]] = Drawing(
         memory.plan(sampler, widths, networks),
         lambda arena, seed, advance: FrameNetworks(sampler(network, weights, arena, seed), widths, gains, advance),
     )

@@ -9,15 +9,16 @@ from gradwalk.simulation.blocks import BlockForward, BlockSampler
 from gradwalk.simulation.dense import DenseSampler
 from gradwalk.simulation.exact import ExactSampler
 from gradwalk.simulation.frames import Frames, FrameSampler
-from gradwalk.simulation.pairs import GradientPairSampler, InputPairSampler, PairKind
+from gradwalk.simulation.input_pairs import InputPairSampler
+from gradwalk.simulation.pairs import GradientPairSampler, PairKind
 from gradwalk.simulation.sampler import Sampler
 
 Method = Literal["exact", "dense"]
 METHODS: tuple[Method, ...] = get_args(Method)
 PAIRS: tuple[PairKind, ...] = get_args(PairKind)
 
-AnySampler = type[Sampler[Any, Any]]  # each sampler keeps layers and gradients of its own types
-AnyFrames = type[FrameSampler[Any, Any]]
+AnySampler = type[Sampler[Any, Any, Any]]  # each sampler keeps layers and gradients of its own types
+AnyFrames = type[FrameSampler[Any, Any, Any]]
 
 LEAST_UNITS = 3  # of a layer: two inputs and a direction across them
 _SAMPLERS: dict[Method, AnySampler] = {"exact": ExactSampler, "dense": DenseSampler}

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -11,7 +11,23 @@ from gradwalk.activations import Activation, Array, Indices
 # Between these scales f is evaluated as it is, in single precision. Outside them it must be homogeneous.
 _LOG_SCALES = (-25.0, 25.0)
 ATTEMPTS = 2000
+_SATURATED = 1e-2  # mean square of f'(a) below which rounding errors of f(a) matter to it
 _FAINT = 1e-6  # squared norm of f'(a) below which single precision is not enough
+
+
+class Output(Protocol):
+    """What a layer hands on: all that the layer above needs of it."""
+
+    @property
+    def log_norm(self) -> Array:
+        """ln of its length, per walk."""
+
+    @property
+    def width(self) -> int:
+        """The number of components."""
+
+    def detached(self) -> Self:
+        """Return the same with its arrays outside the arena, which the next segment overwrites."""
 
 
 class Signal(NamedTuple):
@@ -19,6 +35,26 @@ class Signal(NamedTuple):
 
     h: Array
     log_norm: Array
+
+    def detached(self) -> "Signal":
+        """Return the same with its array outside the arena, which the next segment overwrites."""
+        return Signal(self.h.copy(), self.log_norm)
+
+    @property
+    def width(self) -> int:
+        """The number of components."""
+        return int(self.h.shape[-1])
+
+
+class Length(NamedTuple):
+    """The output of a layer of which only the length matters: its logarithm, and the number of components."""
+
+    log_norm: Array
+    width: int
+
+    def detached(self) -> "Length":
+        """Return the same: nothing of it is in the arena."""
+        return self
 
 
 class Response(NamedTuple):
@@ -49,7 +85,7 @@ def respond(activation: Activation, x: Array, log_scale: Array) -> Response:
             f"simulate: the signal of {activation} exceeds the range of floating point; choose a gain closer to the "
             "unbiased one"
         )
-    return Response(Signal(h, log_norm), *_slope(activation, a))
+    return Response(Signal(h, log_norm), *_slope(activation, a, h))
 
 
 def dropped(response: Response, mask: Array) -> Response:
@@ -61,10 +97,15 @@ def dropped(response: Response, mask: Array) -> Response:
     return Response(Signal(h, log_norm + 0.5 * np.log(kept)), slope, faded)
 
 
-def _slope(activation: Activation, a: Array) -> tuple[Array, Array]:
+def _slope(activation: Activation, a: Array, h: Array) -> tuple[Array, Array]:
     """Return f'(a) as a factor and ln of another factor, so that nearly saturated layers do not underflow."""
-    slope = np.asarray(activation.derivative(a)).astype(a.dtype, copy=False)
+    through = activation.slope_of_output
+    slope = np.asarray(activation.derivative(a) if through is None else through(h)).astype(a.dtype, copy=False)
     squared, log_slope = np.vecdot(slope, slope), np.zeros(len(a))
+    if through is not None and squared.min() < _SATURATED * a.shape[1]:
+        saturated = np.flatnonzero(squared < _SATURATED * a.shape[1])
+        slope[saturated] = activation.derivative(a[saturated])
+        squared[saturated] = np.vecdot(slope[saturated], slope[saturated])
     if squared.min() < _FAINT:
         faint = np.flatnonzero(squared < _FAINT)
         exact = np.asarray(activation.derivative(a[faint].astype(np.float64)))
@@ -110,9 +151,9 @@ def rows_to_redraw(finite: Array, inputs: int) -> Indices:
     return np.concatenate([networks + index * (len(finite) // inputs) for index in range(inputs)])
 
 
-def next_log_scale(below: Signal, gain: float) -> Array:
+def next_log_scale(below: Output, gain: float) -> Array:
     """Return ln of the standard deviation of the components of a = g W h."""
-    return math.log(gain) + below.log_norm - 0.5 * math.log(below.h.shape[-1])
+    return math.log(gain) + below.log_norm - 0.5 * math.log(below.width)
 
 
 def _require_homogeneous(activation: Activation, a: Array, h: Array) -> None:

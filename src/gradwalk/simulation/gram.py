@@ -1,0 +1,60 @@
+"""Scalar products of a few vectors per walk, which can take the place of the vectors.
+
+Arrays of scalar products have the walk as their last axis.
+"""
+
+import numpy as np
+
+from gradwalk.activations import Array, Indices
+from gradwalk.simulation.normals import dot
+
+_SINGULAR = 1e-12  # squared part of a vector outside the span of those before it that counts as rounding error
+_NEARLY = 1e-2  # squared part below which single precision is not enough
+_CORRELATED = 0.25  # sum of squared cosines between vectors up to which none of them has a smaller part
+_LEAST = 1e-30  # bounds squared lengths that are divided by
+
+
+def gram(vectors: Array) -> Array:
+    """Return the scalar products of vectors (vector, walk, component) with one another (vector, vector, walk)."""
+    products = np.empty((len(vectors), *vectors.shape[:2]))
+    for i, vector in enumerate(vectors):
+        products[i, i:] = products[i:, i] = dot(vector, vectors[i:])
+    return products
+
+
+def triangular(products: Array) -> Array:
+    """Return the upper triangular R (row, column, walk) with R^T R the scalar products of a few vectors.
+
+    By Cholesky's method. A vector that depends on those before it has a row of zeros.
+    """
+    factor = np.zeros_like(products)
+    factor[0] = products[0] / np.sqrt(np.maximum(products[0, 0], _LEAST))
+    for j in range(1, len(products)):
+        rest = products[j, j:] - (factor[:j, j, None] * factor[:j, j:]).sum(axis=0)
+        factor[j, j:] = rest / np.sqrt(np.where(rest[0] > _SINGULAR * products[j, j], rest[0], np.inf))
+    return factor
+
+
+def solved(factor: Array, products: Array) -> Array:
+    """Return scalar products with the orthonormal vectors of a triangular factor, given those with the vectors.
+
+    That is R^-T times `products` (vector, ..., walk).
+    """
+    result = np.empty(products.shape)
+    for j, rest in enumerate(products):
+        if j:
+            rest = rest - np.einsum("iw,i...w->...w", factor[:j, j], result[:j])
+        result[j] = rest / np.where(factor[j, j] > 0, factor[j, j], np.inf)
+    return result
+
+
+def nearly_dependent(products: Array) -> Indices:
+    """Return the walks in which combinations of the vectors can cancel too far for single precision."""
+    squared = np.maximum(np.einsum("jjw->jw", products), _LEAST)
+    left, right = np.triu_indices(len(products), 1)
+    correlation = (products[left, right] ** 2 / (squared[left] * squared[right])).sum(axis=0)
+    walks = np.flatnonzero(correlation > _CORRELATED)
+    if walks.size:
+        lengths = np.einsum("jjw->jw", triangular(products[..., walks])) ** 2
+        walks = walks[(lengths < _NEARLY * squared[:, walks]).any(axis=0)]
+    return walks
