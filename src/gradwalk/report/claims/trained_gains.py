@@ -50,8 +50,8 @@ C6 = Claim(
     name="C6",
     words="Trained on MNIST, the best g is 1.1 to 1.4 for tanh and 1.4 to 1.55 for ReLU, at most depths.",
     criterion="Holds: for most of the depths that tell, some g in the paper’s range has a lower training error than "
-    "all g outside, for tanh and for ReLU. In part: for one of the two. An error is the mean over the seeds at the best of "
-    "the learning rates; it is lower than another if it is so by more than a tenth and by two standard errors. "
+    "all g outside, for tanh and for ReLU. In part: for one of the two. An error is the mean over the seeds at the "
+    "best of the learning rates; it is lower than another if it is so by more than a tenth and by two standard errors. "
     "Undecided: not on MNIST, fewer than 5,000 examples or 5 epochs, no g outside the ranges to compare with, or g "
     "inside and outside are too close to call at half of the depths, such as those where both make no mistake.",
     figures=("fig3",),
