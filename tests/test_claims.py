@@ -43,6 +43,17 @@ def phones(errors: dict[int, float | None] | None = None, data: str = "TIMIT", *
     return by_depth("fig4d", PHONES | (errors or {}), data=data, **more)
 
 
+def relu_by_depth(bests: dict[int, float | None]) -> Table:
+    """Return Figure 3 with the best g of ReLU by depth, None where all g are as good, and tanh as in the paper."""
+
+    def error(activation: str, depth: int, gain: float, **_: object) -> float:
+        best = 1.2 if activation == "tanh" else bests[depth]
+        return 0.1 if best is None else 0.001 + 0.1 * abs(gain - best)
+
+    grid = {"activation": ["tanh", "relu"], "depth": list(bests), "gain": [1.0, 1.2, 1.5, 1.8]}
+    return trained("fig3", error, **grid)
+
+
 # A claim, tables for which it holds, and the verdict for other tables.
 CASES = [
     ("C1", {"fig1": walks(end=0.03)}, {HOLDS: {"fig1": walks(end=-0.09)}, FAILS: {"fig1": walks(end=0.5)}}),
@@ -60,6 +71,15 @@ CASES = [
     ("C5", {"fig2": gains()}, {FAILS: {"fig2": gains(wide=(3, 2, 1))}}),
     ("C6", {"fig3": by_gain(1.1, 1.4)}, {IN_PART: {"fig3": by_gain(1.2, 1.2)}, FAILS: {"fig3": by_gain(1.0, 1.8)}}),
     ("C6", {"fig3": by_gain(1.4, 1.55)}, {IN_PART: {"fig3": by_gain(1.6, 1.5)}}),
+    # of the depths that tell, which are more than half, most are inside
+    (
+        "C6",
+        {"fig3": relu_by_depth({8: 1.2, 16: None, 32: 1.5, 64: 1.5})},
+        {
+            IN_PART: {"fig3": relu_by_depth({8: 1.2, 16: None, 32: 1.5, 64: 1.2})},
+            UNDECIDED: {"fig3": relu_by_depth({8: 1.2, 16: None, 32: 1.5, 64: None})},
+        },
+    ),
     ("C7", {"fig4a": by_depth("fig4a", MNIST_ORDER)}, {FAILS: {"fig4a": by_depth("fig4a", REVERSED)}}),
     (
         "C7",

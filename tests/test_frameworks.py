@@ -184,6 +184,20 @@ def orthogonal_layer(kernel, rng):
     return forward, backward
 
 
+@pytest.fixture
+def _draws_optimised(framework, weights):
+    """Let JAX optimise the code of Gaussian draws, as it does for users: twelve million take longer than compiling."""
+    jax = sys.modules.get("jax")
+    if jax is None or weights != "gaussian":
+        yield
+        return
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
+@pytest.mark.usefixtures("_draws_optimised")
 @pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_the_gradient_of_200_layers_does_an_unbiased_walk(framework, activation, weights):

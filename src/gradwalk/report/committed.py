@@ -14,6 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from gradwalk import figures
+from gradwalk.figures.outcomes import last_epochs
 from gradwalk.files import write_atomic
 from gradwalk.report.claims import CLAIMS
 from gradwalk.report.finding import Claim, Finding, Verdict
@@ -49,8 +50,8 @@ def write_committed(results: Path) -> None:
 def best_committed(results: Path) -> dict[str, Committed]:
     """Return the best finding on each claim among the folders of tables below `results`.
 
-    A claim that is decided is better than one that is not; after that, more of its figures are better than fewer,
-    larger networks than smaller ones, and more examples than fewer.
+    A claim that is decided is better than one that is not; after that, more of its figures are better than fewer, and
+    more training is better than less.
     """
     folders = {path.parent for path in results.rglob("*.csv")}
     tables = {folder: read_tables(folder) for folder in sorted(folders)}
@@ -60,14 +61,14 @@ def best_committed(results: Path) -> dict[str, Committed]:
 
 def _candidates(
     claim: Claim, folders: dict[Path, dict[str, figures.Table]], results: Path
-) -> Iterator[tuple[tuple[bool, int, float, float], Committed]]:
+) -> Iterator[tuple[tuple[bool, int, float], Committed]]:
     """Yield the findings on a claim with their rank."""
     for folder, tables in folders.items():
         names = [name for name in claim.figures if name in tables]
         if names:
             finding, table = claim.finding(tables), tables[names[0]]
             name = folder.relative_to(results).as_posix()
-            yield (finding.decided, len(names), *_size(table)), _record(finding, names[0], table, name)
+            yield (finding.decided, len(names), _effort(table)), _record(finding, names[0], table, name)
 
 
 def _record(finding: Finding, figure: str, table: figures.Table, folder: str) -> Committed:
@@ -77,9 +78,9 @@ def _record(finding: Finding, figure: str, table: figures.Table, folder: str) ->
     return Committed(finding.verdict, finding.came_out, folder, words, table.made["date"].split()[0])
 
 
-def _size(table: figures.Table) -> tuple[float, float]:
-    """Return about how many parameters the largest network has, and the number of examples; 0 for a simulated table."""
-    frame = table.frame
-    if "train_examples" not in frame:
-        return 0.0, 0.0
-    return float((frame["depth"] * frame["width"] ** 2).max()), float(frame["train_examples"].max())
+def _effort(table: figures.Table) -> float:
+    """Return about how many parameters times examples all runs went through; 0 for a simulated table."""
+    if "train_examples" not in table.frame:
+        return 0.0
+    runs = last_epochs(table.frame)
+    return float((runs["depth"] * runs["width"] ** 2 * runs["train_examples"] * runs["epoch"]).sum())
