@@ -248,6 +248,18 @@ def test_the_targets_of_the_benchmarks_are_counted_right():
     assert f"gives {again[0]['found']}" in said
 
 
+def test_a_quarter_of_the_papers_network_ended_as_is_said():
+    said, ends = section("The paper's own network"), []
+    for (rate, seed), run in pd.read_csv(RESULTS / "paper-network" / "quarter.csv").groupby(["rate_in", "seed"]):
+        by_epoch = run.set_index("epoch")
+        mistakes = ", ".join(f"{by_epoch['train_mistakes'][epoch]:,}" for epoch in range(100, 501, 100))
+        clipped = f"{run['clipped'].sum() / 50_000:.0%}".replace("%", " %")
+        assert f"| {rate:g} | {seed} | {mistakes} | {by_epoch['test_mistakes'][500]:,} | {clipped} |" in said
+        ends.append(by_epoch["train_mistakes"][500])
+    assert len(ends) == 4
+    assert f"They end with {min(ends):,} to {max(ends):,} training mistakes of 10,000" in said
+
+
 def last_epochs(path):
     """Return the last row of each run in a file that `gradwalk sweep export --epochs` wrote."""
     with path.open(encoding="utf-8") as file:
