@@ -48,9 +48,12 @@ def draw_deep() -> None:
 
 
 def draw_paper_network() -> None:
-    """Draw the curve of the paper's own network on all of MNIST at equal rates."""
+    """Draw the curves of the paper's own network on all of MNIST at equal rates, and of networks of a quarter of it."""
     folder = RESULTS / "paper-network"
     draw_exports([pd.read_csv(folder / "even.csv")], ["1,000 layers of 249, rate 0.0004"], folder / "even.png")
+    quarters = pd.read_csv(folder / "quarter.csv").groupby(["rate_in", "seed"])
+    labels = [f"250 layers of 62, rate {rate:g}, seed {seed}" for rate, seed in quarters.groups]
+    draw_exports([run for _, run in quarters], labels, folder / "quarter.png")
 
 
 def draw_exports(runs: list[pd.DataFrame], labels: list[str], path: Path) -> None:

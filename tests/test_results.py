@@ -248,6 +248,18 @@ def test_the_targets_of_the_benchmarks_are_counted_right():
     assert f"gives {again[0]['found']}" in said
 
 
+def test_a_quarter_of_the_papers_network_ended_as_is_said():
+    said, ends = section("The paper's own network"), []
+    for (rate, seed), run in pd.read_csv(RESULTS / "paper-network" / "quarter.csv").groupby(["rate_in", "seed"]):
+        by_epoch = run.set_index("epoch")
+        mistakes = ", ".join(f"{by_epoch['train_mistakes'][epoch]:,}" for epoch in range(100, 501, 100))
+        clipped = f"{run['clipped'].sum() / 50_000:.0%}".replace("%", " %")
+        assert f"| {rate:g} | {seed} | {mistakes} | {by_epoch['test_mistakes'][500]:,} | {clipped} |" in said
+        ends.append(by_epoch["train_mistakes"][500])
+    assert len(ends) == 4
+    assert f"They end with {min(ends):,} to {max(ends):,} training mistakes of 10,000" in said
+
+
 def last_epochs(path):
     """Return the last row of each run in a file that `gradwalk sweep export --epochs` wrote."""
     with path.open(encoding="utf-8") as file:
@@ -310,11 +322,11 @@ def test_ten_thousand_layers_by_gain_ended_as_is_said():
         assert f"| {row['gain'] or 'unbiased'} | {' | '.join(errors)} |" in said
 
 
-@pytest.mark.parametrize("name", ["ten-thousand", "hundred-thousand"])
+@pytest.mark.parametrize("name", ["thousand", "ten-thousand", "hundred-thousand"])
 def test_the_deepest_networks_learned_what_is_said(name):
     said, last = section("Depth as far as it goes"), 0
-    for row in pd.read_csv(RESULTS / "deep" / f"{name}.csv").itertuples():
-        steps, last = (row.epoch - last) * row.examples // row.batch, row.epoch
+    for row in pd.read_csv(RESULTS / "deep" / f"{name}.csv").fillna({"examples": 60_000}).itertuples():
+        steps, last = (row.epoch - last) * int(row.examples) // row.batch, row.epoch
         counts = f"{row.train_mistakes:,} | {row.test_mistakes:,} | {row.clipped} of {steps}"
         assert f"| {row.depth:,} | {row.epoch} | {counts} |" in said
 
