@@ -199,9 +199,10 @@ def test_describing_a_gain_records_the_warning_and_does_not_raise_it():
 
 def test_scaled_gelu_is_serviceable_where_gelu_is_not():
     scaled = gw.activation("gelu").scaled(100.0)
-    walks = gw.simulate(scaled, 100, 200, gain=gw.gain("relu", 100), walks=200, rng=5)
-    assert walks.spread < 3.0
-    assert abs(walks.mean) < 0.5
+    walks = gw.simulate(scaled, 100, 200, gain=gw.gain("relu", 100), walks=400, rng=5)
+    low, middle, high = np.quantile(walks.final, [0.16, 0.5, 0.84])  # a few walks decide mean and standard deviation
+    assert (high - low) / 2 < 2.0
+    assert abs(middle) < 0.5
 
 
 def test_min_width_and_max_depth_of_relu_are_exact_bounds():

@@ -389,7 +389,6 @@ GOOD = {"activation": "relu", "width": 10, "depth": 5, "gain": 1.4, "walks": 3, 
         ({"activation": "rleu"}, "did you mean 'relu'"),
         ({"width": 10**8}, "simulate: width must be at most"),
         ({"walks": 10**5, "depth": 1000}, "keep fewer layers with every=5 or reduce the number of walks"),
-        ({"activation": "tanh", "width": 10**6, "depth": 10**4}, "this wide and this deep do not fit in memory"),
         ({"width": 20_000, "method": "dense"}, "use method='exact'"),
         ({"activation": gw.Activation("none", np.zeros_like, np.zeros_like)}, "a layer was inactive in 2001 draws"),
         (
@@ -404,6 +403,11 @@ def test_invalid_input_is_reported_in_one_sentence(change, message):
         gw.simulate(arguments.pop("activation"), arguments.pop("width"), arguments.pop("depth"), **arguments)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_residual_networks_that_do_not_fit_in_memory_are_refused():
+    with pytest.raises(ValueError, match="this wide and this deep do not fit in memory"):
+        gw.simulate(gw.residual(gw.dense("tanh", gain=1.0)), 10**6, 10**4, walks=2, rng=1)
 
 
 def test_the_suggested_number_of_layers_to_keep_fits():
