@@ -46,7 +46,8 @@ def command(capsys, *words):
 @pytest.fixture(scope="module")
 def half(tmp_path_factory):
     """A run, its data, its epochs, and the content of its checkpoint in mid-epoch."""
-    run = Run(data="digits", examples=200, depth=4, params=2e3, epochs=3, gain=1.1, optimizer="adam")
+    lasting = {"epochs": 60, "measure_every": 20}  # more than can end before the interrupt is noticed
+    run = Run(data="digits", examples=200, depth=4, params=2e3, gain=1.1, optimizer="adam", **lasting)
     data, folder = load("digits", examples=200), tmp_path_factory.mktemp("half")
     with suppress(KeyboardInterrupt):
         train([run], data, threads=1, folder=folder, watcher=InterruptAt(3))
