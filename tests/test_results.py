@@ -336,12 +336,15 @@ def test_the_deepest_networks_learned_what_is_said(name):
         assert f"| {row.depth:,} | {row.epoch} | {counts} |" in said
 
 
-def test_a_linear_network_beside_them_ended_as_is_said():
-    said, ends = section("Depth as far as it goes"), list(last_epochs(RESULTS / "deep" / "linear.csv"))
+@pytest.mark.parametrize(("name", "rates"), [("linear", "four"), ("thousand-linear", "three")])
+def test_a_linear_network_beside_them_ended_as_is_said(name, rates):
+    said = " ".join(section("Depth as far as it goes").split())
+    ends = list(last_epochs(RESULTS / "deep" / f"{name}.csv"))
     best = min(ends, key=lambda row: int(row["train_mistakes"]))
-    assert f"keeps {best['train_mistakes']} training mistakes at the best of four rates" in said
-    assert len(ends) == 4
-    assert f"against {float(best['test_error']):.1%}".replace("%", " %") in said
+    assert f"keeps {int(best['train_mistakes']):,} training mistakes at the best of {rates} rates" in said
+    assert len(ends) == {"four": 4, "three": 3}[rates]
+    shown = {"four": f"against {float(best['test_error']):.1%}", "three": f"{best['test_mistakes']} of 10,000 held out"}
+    assert shown[rates].replace("%", " %") in said
 
 
 FAULTY = {"exploding", "vanishing", "broken"}
