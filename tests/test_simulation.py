@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from helpers.literal_pairs import literal_pairs
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -358,6 +359,13 @@ def test_walks_are_finite_for_all_arguments(name, widths, log_gain, weights, met
     walks = gw.simulate(name, widths, gain=math.exp(log_gain), walks=3, rng=1, weights=weights, method=method)
     assert walks.log_norm.shape == (3, len(widths))
     assert np.isfinite(walks.log_norm).all()
+
+
+def test_a_signal_that_is_too_small_to_matter_is_that_of_f_at_zero():
+    """Single units of softplus come down to 1e-25 and less, from where the next layer reads f(0) = ln 2."""
+    walks = gw.simulate("softplus", [1, 19, 1, 1, 1], gain=3.0, walks=4000, rng=1)
+    assert walks.log_variance.min() < 2 * math.log(1e-25)
+    assert_same_law(walks.final, literal_pairs("softplus", [1, 19, 1, 1, 1], 3.0, 4000, 2).first)
 
 
 @pytest.mark.parametrize("method", ["exact", "dense"])

@@ -54,7 +54,7 @@ def matrices(rng, count, out, n, weights):
 def cosines(pairs):
     """Return the cosine of the two columns of each matrix, NaN where one is zero."""
     left, right = pairs[..., 0], pairs[..., 1]
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):
         return (left * right).sum(axis=1) / np.sqrt((left**2).sum(axis=1) * (right**2).sum(axis=1))
 
 

@@ -8,11 +8,12 @@ import numpy as np
 
 from gradwalk.activations import Activation, Array, Indices
 
-# Between these scales f is evaluated as it is, in single precision. Outside them it must be homogeneous.
+# Between these scales f is evaluated as it is, in single precision. Outside them it must be homogeneous or constant.
 _LOG_SCALES = (-25.0, 25.0)
 ATTEMPTS = 2000
 _SATURATED = 1e-2  # mean square of f'(a) below which rounding errors of f(a) matter to it
 _FAINT = 1e-6  # squared norm of f'(a) below which single precision is not enough
+_TINY = 1e-30  # squared norm of f(a) below which single precision underflows
 
 
 class Output(Protocol):
@@ -69,23 +70,28 @@ def respond(activation: Activation, x: Array, log_scale: Array) -> Response:
     """Return f(a) and f'(a) for a = exp(log_scale) x.
 
     f is evaluated at scales between exp(-25) and exp(25). Beyond them, f is evaluated at the nearer bound, which gives
-    the right h up to its length if f is homogeneous there, and raises ValueError if it is not.
+    the right h if f is constant there, and up to its length if f is homogeneous. If f is neither, ValueError is raised.
     """
     inside = log_scale.min() >= _LOG_SCALES[0] and log_scale.max() <= _LOG_SCALES[1]
     held = log_scale if inside else np.clip(log_scale, *_LOG_SCALES)
     a = x * np.exp(held).astype(x.dtype)[:, None]
     h = np.asarray(activation.f(a)).astype(x.dtype, copy=False)
-    log_norm = 0.5 * np.log(np.vecdot(h, h).astype(np.float64))
-    if not inside:
-        moved = log_scale - held
-        _require_homogeneous(activation, a[moved != 0], h[moved != 0])
-        log_norm += moved
+    slope, log_slope = _slope(activation, a, h)
+    squared = np.vecdot(h, h).astype(np.float64)
+    degree = 0.0 if inside else _degree(activation, a, h, log_scale != held)
+    if squared.min() < _TINY:
+        tiny = np.flatnonzero(squared < _TINY)
+        exact = h[tiny].astype(np.float64)
+        squared[tiny] = np.vecdot(exact, exact)
+        h = h.copy()
+        h[tiny] = exact / np.sqrt(np.where(squared[tiny] > 0, squared[tiny], 1.0))[:, None]
+    log_norm = 0.5 * np.log(squared) + degree * (log_scale - held)
     if not log_norm.max() < np.inf:
         raise ValueError(
             f"simulate: the signal of {activation} exceeds the range of floating point; choose a gain closer to the "
             "unbiased one"
         )
-    return Response(Signal(h, log_norm), *_slope(activation, a, h))
+    return Response(Signal(h, log_norm), slope, log_slope)
 
 
 def dropped(response: Response, mask: Array) -> Response:
@@ -156,10 +162,14 @@ def next_log_scale(below: Output, gain: float) -> Array:
     return math.log(gain) + below.log_norm - 0.5 * math.log(below.width)
 
 
-def _require_homogeneous(activation: Activation, a: Array, h: Array) -> None:
-    once, twice = float(np.linalg.norm(h)), float(np.linalg.norm(activation.f(2 * a)))
-    if not math.isclose(twice, 2 * once, rel_tol=1e-3):
+def _degree(activation: Activation, a: Array, h: Array, beyond: Array) -> Array:
+    """Return the degree of f at a in the walks that are beyond the scales: 1 if homogeneous, 0 if constant."""
+    degree = np.zeros(len(a))
+    once, twice = np.linalg.norm(h[beyond], axis=1), np.linalg.norm(activation.f(2 * a[beyond]), axis=1)
+    degree[beyond] = np.isclose(twice, 2 * once, rtol=1e-3, atol=0)
+    if not (degree[beyond].astype(bool) | np.isclose(twice, once, rtol=1e-3, atol=0)).all():
         raise ValueError(
-            f"simulate: the signal of {activation} leaves the scales from 1e-10 to 1e10, and {activation} is not "
-            "homogeneous beyond them; choose a gain closer to the unbiased one"
+            f"simulate: the signal of {activation} leaves the scales from 1e-10 to 1e10, and {activation} is neither "
+            "homogeneous nor constant beyond them; choose a gain closer to the unbiased one"
         )
+    return degree

@@ -6,8 +6,7 @@
 //
 // Functions that may take long are generators that yield about every millisecond, so that a page stays responsive.
 
-const LOG_SCALES = [-25, 25]; // beyond these f is homogeneous, or the signal does not reach them
-const LEAST_SIGNAL = 1e-45; // squared norm; smaller ones underflow in single precision, which the Python sampler uses
+const LOG_SCALES = [-25, 25]; // beyond these f is homogeneous, or f(0) below them, or the signal does not reach them
 const LEAST_GRADIENT = 1e-20; // squared norm; keeps its logarithm finite where a single active unit is rounded to 0
 const FAINT = 1e-6; // squared norm of f'(a) below which it is stored relative to its largest component
 const ATTEMPTS = 2000;
@@ -53,7 +52,8 @@ class Network {
     for (let attempt = 0; attempt <= ATTEMPTS; attempt++) {
       this.squaredX[d] = this.drawImage(this.x, d * this.width, this.orthogonal && d > 0);
       if (this.respond(d, logScale)) {
-        return 0.5 * Math.log(this.squaredH[d]) + logScale - this.clampedScale(logScale);
+        const moved = logScale - this.clampedScale(logScale);
+        return 0.5 * Math.log(this.squaredH[d]) + (moved > 0 || this.f(0) === 0 ? moved : 0);
       }
       this.resampled++;
     }
@@ -92,7 +92,7 @@ class Network {
     }
     this.squaredH[d] = squaredH;
     this.logSlope[d] = squaredSlope < FAINT ? this.rescaleSlope(start, scale) : 0;
-    return squaredH > LEAST_SIGNAL && this.logSlope[d] > -Infinity;
+    return squaredH > 0 && this.logSlope[d] > -Infinity;
   }
 
   rescaleSlope(start, scale) {
