@@ -166,10 +166,11 @@ def _degree(activation: Activation, a: Array, h: Array, beyond: Array) -> Array:
     """Return the degree of f at a in the walks that are beyond the scales: 1 if homogeneous, 0 if constant."""
     degree = np.zeros(len(a))
     once, twice = np.linalg.norm(h[beyond], axis=1), np.linalg.norm(activation.f(2 * a[beyond]), axis=1)
-    degree[beyond] = np.isclose(twice, 2 * once, rtol=1e-3, atol=0)
-    if not (degree[beyond].astype(bool) | np.isclose(twice, once, rtol=1e-3, atol=0)).all():
+    homogeneous, constant = (np.isclose(twice, factor * once, rtol=1e-3, atol=0) for factor in (2, 1))
+    if not (homogeneous | constant).all():
         raise ValueError(
             f"simulate: the signal of {activation} leaves the scales from 1e-10 to 1e10, and {activation} is neither "
             "homogeneous nor constant beyond them; choose a gain closer to the unbiased one"
         )
+    degree[beyond] = homogeneous
     return degree
