@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import time
 
 import pytest
 
@@ -35,15 +36,20 @@ def write_at_once():
     writer._EVERY = 0.0
 
 
-def interrupt_after_epoch(number):
-    """Send Ctrl-C to this process when that epoch has been recorded; pass as `before`."""
+def interrupt_after_epoch(number, others=0, hold=None):
+    """Send Ctrl-C to this process in the middle of a run; pass as `before`.
+
+    It comes when that epoch has been recorded and as many other runs have ended, once the file `hold` is gone.
+    """
     from gradwalk.sweep import record
 
     epoch_ended = record.Recorder.epoch_ended
 
     def interrupted(self, identity, epoch):
         epoch_ended(self, identity, epoch)
-        if epoch.epoch == number:
+        if epoch.epoch == number and self.progress.ended >= others:
+            while hold is not None and hold.exists():
+                time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGINT)
 
     record.Recorder.epoch_ended = interrupted
