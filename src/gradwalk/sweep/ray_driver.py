@@ -13,7 +13,7 @@ import ray
 from gradwalk.sweep import ray_cluster
 from gradwalk.sweep.engine import EngineOptions, Listener, split_failed
 from gradwalk.sweep.extensions import sent
-from gradwalk.sweep.ray_task import STOP, Began, EpochEnded, Event, Restarted, RunEnded, Stepped, train_stack
+from gradwalk.sweep.ray_task import STOP, Began, EpochEnded, Event, Message, Restarted, RunEnded, Stepped, train_stack
 from gradwalk.sweep.stacks import Job
 
 RETRIES = 5  # of a stack whose worker or node dies, before it is split
@@ -86,7 +86,7 @@ class Driver:
             self._submit(job)
 
     def _forward(self) -> None:
-        for message in self._messages.get_nowait_batch(self._messages.qsize()):
+        for message in map(Message.unpacked, self._messages.get_nowait_batch(self._messages.qsize())):
             for event in message.events:
                 self._report(self._tickets[message.ticket], event)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import socket
 import time
 from dataclasses import dataclass, field
@@ -65,6 +66,17 @@ class Message:
 
     ticket: int
     events: list[Event] = field(default_factory=list)
+
+    def packed(self) -> bytes:
+        """Return the message as bytes: to unpack it, the process of the queue would have to load torch."""
+        return pickle.dumps(self)
+
+    @classmethod
+    def unpacked(cls, packed: bytes) -> Message:
+        """Return the message that was packed."""
+        message = pickle.loads(packed)
+        assert isinstance(message, cls)
+        return message
 
 
 def train_stack(
@@ -150,7 +162,7 @@ class _TaskWatcher(Watcher):
         steps = [Stepped(self._networks)] if self._networks else []
         self._message.events.extend([*steps, *events])
         # put() would wait for an answer, during which Ray lends the core to another task
-        self._messages.actor.put_nowait.remote(self._message)  # type: ignore[attr-defined]
+        self._messages.actor.put_nowait.remote(self._message.packed())  # type: ignore[attr-defined]
         self._message, self._networks, self._sent = Message(self._message.ticket), 0, time.monotonic()
         # The sign is reopened each time, so that a network file system refreshes it.
         if not self._stopped and self._told_to_stop():
