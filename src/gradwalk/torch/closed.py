@@ -153,13 +153,14 @@ class _Group:
         for part in parts(range(len(self.links)), ones.numel()):
             own = slice(part[0], part[-1] + 1)
             inputs, links = [call.input for call in self.calls[own]], self.links[own]
-            h, slopes = rooms.doubled("h", inputs), all_slopes(inputs, [link.lower.at for link in links], ones)
+            slopes = all_slopes(inputs, [link.lower.at for link in links], ones)
+            h, steep = (rooms.stacked(name, each, torch.float64) for name, each in (("h", inputs), ("slopes", slopes)))
             unit = rooms.stacked("unit", [link.upper.delta for link in links], self.unit.dtype)
-            self.unit.scaled(unit, own)
+            self.unit.scaled(unit, unit, own)
             torch.bmm(unit[:, :compared], unit[:, :compared].mT, out=self.cosines[own])
             outputs = rooms.stacked("outputs", [call.output for call in self.calls[own]], unit.dtype)
             along = _without_biases(outputs, self.calls[own]).mul_(unit).sum(-1).double()
-            found.append(sums_of(h, rooms.doubled("slopes", slopes), along, steepest, shared[own]))
+            found.append(sums_of(h, steep, along, steepest, shared[own]))
         return Sums._make([*map(torch.cat, list(zip(*found, strict=True))[:-1]), shared])
 
 

@@ -17,10 +17,15 @@ from gradwalk.activations import Array
 _NUMBERS = 2**17  # per stack: enough for a call of torch, and few enough for memory that malloc keeps
 
 
-def doubled(tensor: Tensor) -> Tensor:
-    """Return a tensor in double precision without its graph; of complex numbers the real and the imaginary parts."""
+def real(tensor: Tensor) -> Tensor:
+    """Return a tensor without its graph; of complex numbers the real and the imaginary parts."""
     tensor = tensor.detach()
-    return (torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor).double()
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+
+
+def doubled(tensor: Tensor) -> Tensor:
+    """Return the same in double precision."""
+    return real(tensor).double()
 
 
 class Rooms:
@@ -36,9 +41,9 @@ class Rooms:
             torch._foreach_copy_(parts, list(tensors))
         return room
 
-    def empty(self, name: str, like: Tensor, shape: Sequence[int]) -> Tensor:
+    def empty(self, name: str, like: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
         """Return a stack of as many tensors of that shape as another has, without values."""
-        return self._room(name, len(like), torch.Size(shape), like.dtype, like.device)[0]
+        return self._room(name, len(like), torch.Size(shape), dtype, like.device)[0]
 
     def _room(
         self, name: str, number: int, shape: torch.Size, dtype: torch.dtype, device: torch.device
@@ -51,11 +56,13 @@ class Rooms:
         room, parts = self._rooms[key]
         return (room, parts) if len(parts) == number else (room[:number], parts[:number])
 
-    def doubled(self, name: str, tensors: Sequence[Tensor]) -> Tensor:
-        """Return the same in double precision, of complex numbers the real and the imaginary parts."""
-        if tensors[0].is_complex():
-            tensors = [torch.view_as_real(each.detach().resolve_conj()) for each in tensors]
-        return self.stacked(name, tensors, torch.float64)
+    def together(self, tensors: Sequence[Tensor]) -> Tensor:
+        """Return tensors of one shape and dtype as one to be read, of complex numbers the real and imaginary parts.
+
+        A single tensor is not copied; otherwise the next stack overwrites this one.
+        """
+        few = [real(each) for each in tensors]
+        return few[0][None] if len(few) == 1 else self.stacked("together", few, few[0].dtype)
 
 
 def stacks(tensors: Sequence[Tensor]) -> Iterator[tuple[list[int], Tensor]]:
@@ -67,16 +74,6 @@ def stacks(tensors: Sequence[Tensor]) -> Iterator[tuple[list[int], Tensor]]:
     for places in alike(tensors):
         few = [tensors[place].detach() for place in places]
         yield places, torch.stack(few) if len(few) > 1 else few[0][None]
-
-
-def double_stacks(tensors: Sequence[Tensor]) -> Iterator[tuple[list[int], Tensor]]:
-    """Yield the same stacks in double precision, of complex numbers the real and the imaginary parts.
-
-    Each is overwritten by the next.
-    """
-    rooms = Rooms()
-    for places in alike(tensors):
-        yield places, rooms.doubled("doubled", [tensors[place] for place in places])
 
 
 def alike(tensors: Sequence[Tensor]) -> Iterator[list[int]]:
@@ -110,16 +107,17 @@ def mean_squares(tensors: Sequence[Tensor]) -> Array:
     >>> mean_squares([torch.ones(2), torch.tensor([0.0, 2.0, 2.0]), torch.ones(0)])
     array([1.        , 2.66666667, 0.        ])
     """
-    squares = np.empty(len(tensors))
-    for places, stack in double_stacks(tensors):
-        rows = stack.reshape(len(places), -1)
-        squares[places] = (vector_norm(rows, dim=1).square() / max(rows.shape[1], 1)).cpu().numpy()
+    squares, rooms = np.empty(len(tensors)), Rooms()
+    for places in alike(tensors):
+        rows = rooms.together([tensors[place] for place in places]).reshape(len(places), -1)
+        norms = vector_norm(rows, dim=1, dtype=torch.float64)
+        squares[places] = (norms.square() / max(rows.shape[1], 1)).cpu().numpy()
     return squares
 
 
 def example_norms(delta: Tensor, examples: int) -> Tensor:
     """Return the norm of each example's gradient in double precision, so that squares of small numbers survive."""
-    norms: Tensor = vector_norm(doubled(delta).reshape(examples, -1), dim=1)
+    norms: Tensor = vector_norm(real(delta).reshape(examples, -1), dim=1, dtype=torch.float64)
     return norms
 
 
@@ -134,14 +132,20 @@ def row_norms(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 def stacked_row_norms(tensors: Sequence[Tensor]) -> Tensor:
     """Return the same for tensors of one shape, dtype and device, as one: a row of norms for each."""
+    return torch.cat([norms for _, norms in row_stacks(tensors)])
+
+
+def row_stacks(tensors: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield tensors of one shape, dtype and device in stacks, with the norms of their rows in double precision.
+
+    A stack is not to be written to, and is overwritten by the next.
+    """
     first, rooms = tensors[0], Rooms()
     rows = len(first) if first.dim() else 1
-    norms = torch.empty((len(tensors), rows), dtype=torch.float64, device=first.device)
     for part in parts(range(len(tensors)), first.numel()):
-        own = slice(part[0], part[-1] + 1)
-        stack = rooms.doubled("rows", tensors[own])
-        vector_norm(stack if stack.dim() == 3 else stack.reshape(len(stack), rows, -1), dim=2, out=norms[own])
-    return norms
+        stack = rooms.together(tensors[part[0] : part[-1] + 1])
+        flat = stack if stack.dim() == 3 else stack.reshape(len(stack), rows, -1)
+        yield stack, vector_norm(flat, dim=2, dtype=torch.float64)
 
 
 def all_example_norms(rows: Sequence[Tensor], examples: int) -> Array:

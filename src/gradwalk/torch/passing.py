@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.linalg import vector_norm
 
 from gradwalk.activations import Array
-from gradwalk.torch.norms import Rooms, groups, parts, stacked_row_norms
+from gradwalk.torch.norms import Rooms, groups, row_stacks, stacked_row_norms
 
 MOST = 64  # examples that are compared with one another: the time grows with their square
 FEWEST = 8  # examples needed for an estimate
@@ -47,12 +47,11 @@ class Rows:
         self.norms = [torch.empty(0)] * len(tensors)
         self._directions: list[tuple[list[int], Tensor]] = []
         for group in groups(tensors):
-            few = [tensors[place] for place in group]
-            norms = stacked_row_norms(few)
+            norms, directions = _measured([tensors[place] for place in group])
             for place, own in zip(group, norms.unbind(), strict=True):
                 self.norms[place] = own
-            if few[0].dim() == 2 and not few[0].is_complex():
-                self._directions.append((group, _directions(few, norms)))
+            if directions is not None:
+                self._directions.append((group, directions))
 
     @property
     def directions(self) -> Array:
@@ -63,19 +62,20 @@ class Rows:
         return directions
 
 
-def _directions(tensors: Sequence[Tensor], norms: Tensor) -> Tensor:
-    """Return the directions that the rows of each of some tensors of one shape span; norms: of the rows."""
-    width, rooms = tensors[0].shape[-1], Rooms()
-    if len(tensors[0]) > 2 * MOST:  # else the rest is copied along
-        tensors = [each.detach()[:MOST] for each in tensors]
-    norms = norms[:, :MOST]
-    unit, lengths = UnitLength(norms, tensors[0].dtype), torch.empty_like(norms[:, 0])
-    for part in parts(range(len(tensors)), tensors[0].numel()):
-        own = slice(part[0], part[-1] + 1)
-        rows = unit.scaled(rooms.stacked("rows", tensors[own], unit.dtype)[:, :MOST], own)
-        cosines = rooms.empty("cosines", rows, (rows.shape[1], rows.shape[1]))
-        lengths[own] = length_of(torch.bmm(rows, rows.mT, out=cosines))
-    return directions_from(lengths, norms, width)
+def _measured(tensors: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
+    """Return the norms of the rows of some tensors of one shape, and their directions unless they are no vectors."""
+    first, rooms = tensors[0], Rooms()
+    if first.dim() != 2 or first.is_complex():
+        return stacked_row_norms(tensors), None
+    every, lengths = [], []
+    for stack, norms in row_stacks(tensors):
+        every.append(norms)
+        few, unit = stack[:, :MOST], UnitLength(norms[:, :MOST], first.dtype)
+        rows = unit.scaled(few, rooms.empty("rows", few, few.shape[1:], unit.dtype))
+        cosines = rooms.empty("cosines", few, (few.shape[1], few.shape[1]), unit.dtype)
+        lengths.append(length_of(torch.bmm(rows, rows.mT, out=cosines)))
+    norms = torch.cat(every)
+    return norms, directions_from(torch.cat(lengths), norms[:, :MOST], first.shape[-1])
 
 
 class UnitLength:
@@ -91,12 +91,11 @@ class UnitLength:
         factors = norms.reciprocal() if self.at_once else norms.rsqrt().nan_to_num_(0.0, 0.0, 0.0)
         self.factors = factors.to(self.dtype)[..., None]
 
-    def scaled(self, rows: Tensor, own: slice) -> Tensor:
-        """Scale the rows of some layers in place."""
+    def scaled(self, rows: Tensor, out: Tensor, own: slice = slice(None)) -> Tensor:
+        """Write the rows of some layers, scaled, to `out`, which may be the same tensor, and return it."""
         factors = self.factors[own]
-        if self.at_once:
-            return rows.mul_(factors)
-        return rows.mul_(factors).mul_(factors).nan_to_num_(0.0, 0.0, 0.0)  # 1 / norm itself may be out of range
+        torch.mul(rows, factors, out=out)
+        return out if self.at_once else out.mul_(factors).nan_to_num_(0.0, 0.0, 0.0)  # 1 / norm may leave the range
 
 
 def length_of(cosines: Tensor) -> Tensor:
