@@ -38,7 +38,7 @@ OTHERS = {
 }
 
 
-def assert_same_law(block, kind, weights, *, width=WIDTH, depth=DEPTH, seed=3):
+def assert_same_law(block, kind, weights, *, width=WIDTH, depth=DEPTH, seed=10):
     """Compare the final log-norms of both gradients, the angle between them, and that between the outputs."""
     literal = literal_block_pairs(block, width, depth, NETWORKS, seed, weights, inputs=1 + (kind == "inputs"))
     passing = np.isfinite(literal.first) & np.isfinite(literal.second)  # others are not sampled
@@ -69,7 +69,7 @@ def test_pairs_through_other_blocks_have_the_law_of_literal_ones(name, kind, wei
 @pytest.mark.parametrize("kind", KINDS)
 def test_branches_that_are_dead_at_one_input_leave_the_other_its_law(kind, weights):
     """Of 3 units, none passes a relu in an eighth of all cases; the fewest units that pairs can have."""
-    assert_same_law(gw.residual(gw.dense("relu"), gw.dense("relu")), kind, weights, width=3, seed=5)
+    assert_same_law(gw.residual(gw.dense("relu"), gw.dense("relu")), kind, weights, width=3, seed=7)
 
 
 @pytest.mark.parametrize("kind", KINDS)

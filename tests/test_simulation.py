@@ -13,6 +13,7 @@ from gradwalk.simulation.arena import Arena
 from gradwalk.simulation.dense import DenseSampler
 from gradwalk.simulation.exact import ExactSampler
 from gradwalk.simulation.neutral import sides
+from gradwalk.simulation.normals import Normals
 
 RECTANGULAR = (7, 20, 5, 33, 12, 12, 40, 3)
 
@@ -55,7 +56,7 @@ def test_the_joint_law_of_two_layers_agrees():
 def test_neutral_walks_without_vectors_have_the_joint_law_of_walks_with_vectors(widths, name, weights):
     short, long = (
         gw.simulate(f, widths, gain=1.3, walks=10_000, rng=seed, weights=weights)
-        for f, seed in ((name, 3), (with_vectors(name), 4))
+        for f, seed in ((name, 7), (with_vectors(name), 27))
     )
     statistics = (
         lambda walks: walks.log_norm[:, 4],
@@ -199,6 +200,26 @@ def test_same_seed_same_walks_on_any_number_of_cores(name, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     np.testing.assert_array_equal(here.log_norm, gw.simulate(name, 30, 10, **arguments).log_norm)
     assert not np.array_equal(here.log_norm, gw.simulate(name, 30, 10, gain=1.1, walks=3000, rng=6).log_norm)
+
+
+@pytest.mark.parametrize("width", [2, 100, 3000])
+@pytest.mark.parametrize("walks", [1, 400, 401, 2000, 9999])
+def test_two_threads_have_equal_shares_of_the_walks(width, walks):
+    block = memory.plan(ExactSampler, (width,) * 21, walks).block
+    number = math.ceil(walks / block)
+    assert number == 1 or number % 2 == 0
+    assert number * block - walks < number  # the last block is no smaller than that takes
+
+
+@pytest.mark.parametrize("count", [1, 700, 40_000, 70_001])
+def test_no_normal_number_is_made_in_vain(count, monkeypatch):
+    made, make = [], Normals._make
+    monkeypatch.setattr(Normals, "_make", lambda self, number: made.append(number) or make(self, number))
+    normals, draws = Normals(np.random.SeedSequence(1)), 0
+    while len(made) < 3:
+        normals.draw(count, 1)
+        draws += 1
+    assert sum(made[:2]) - (draws - 1) * count <= 2  # numbers are made in pairs
 
 
 def test_a_generator_advances_and_the_global_seed_is_untouched():

@@ -35,15 +35,20 @@ _LEAST = 1e-10
 class Scalars(NamedTuple):
     """Scalar products of the vectors of a layer, the walk last; `passed` are f'(a) h, f'(a) xi_1, f'(a) xi_2 and so on.
 
-    h: of h with itself. inside: of h with the xi_j. across: of the parts of the xi_j across h with one another. passed:
-    of the passed vectors with one another. overlap: of x with these.
+    h: of h with itself. inside: of h with the xi_j. noise: of the xi_j with one another. passed: of the passed vectors
+    with one another. overlap: of x with these.
     """
 
     h: Array
     inside: Array
-    across: Array
+    noise: Array
     passed: Array
     overlap: Array
+
+    @property
+    def across(self) -> Array:
+        """Of the parts of the xi_j across h with one another."""
+        return np.asarray(self.noise - self.inside[:, None] * self.inside / self.h)
 
     @classmethod
     def of(cls, x: Array, h: Array, slope: Array, noise: Array) -> "Scalars":
@@ -65,9 +70,7 @@ class Scalars(NamedTuple):
         passed = np.empty((1 + len(noise), *h.shape), dtype=h.dtype)
         np.multiply(h, slope, out=passed[0])
         np.multiply(noise, slope, out=passed[1:])
-        squared, inside = dot(h, h), dot(h, noise)
-        across = gram(noise) - inside[:, None] * inside / squared
-        return cls(squared, inside, across, gram(passed), dot(x, passed))
+        return cls(dot(h, h), dot(h, noise), gram(noise), gram(passed), dot(x, passed))
 
 
 class ReducedLayer(NamedTuple):
@@ -133,9 +136,10 @@ class ReducedFrames(Chain):
     def _layer(self, draw: Callable[[Indices], Array], log_scale: Array) -> ReducedLayer:
         x, ((h, log_norm), slope, log_slope), resampled = self._active(draw, log_scale)
         noise = self._noise(*x.shape)
-        log_lengths = np.log(np.stack([dot(x, x), dot(noise[0], noise[0])], axis=1))
+        lengths = np.empty((len(x), 2))
+        lengths[:, 0], lengths[:, 1] = np.vecdot(x, x), np.vecdot(noise[0], noise[0])
         scalars, output = Scalars.of(x, h, slope, noise), Length(log_norm, x.shape[1])
-        return ReducedLayer(log_scale, output, resampled, scalars, log_slope, log_lengths)
+        return ReducedLayer(log_scale, output, resampled, scalars, log_slope, np.log(lengths, out=lengths))
 
 
 class ExactSampler(ReducedFrames):

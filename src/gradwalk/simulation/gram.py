@@ -3,6 +3,8 @@
 Arrays of scalar products have the walk as their last axis.
 """
 
+from itertools import combinations
+
 import numpy as np
 
 from gradwalk.activations import Array, Indices
@@ -16,6 +18,8 @@ _LEAST = 1e-30  # bounds squared lengths that are divided by
 
 def gram(vectors: Array) -> Array:
     """Return the scalar products of vectors (vector, walk, component) with one another (vector, vector, walk)."""
+    if len(vectors) == 1:
+        return dot(vectors, vectors)[None]
     products = np.empty((len(vectors), *vectors.shape[:2]))
     for i, vector in enumerate(vectors):
         products[i, i:] = products[i:, i] = dot(vector, vectors[i:])
@@ -50,11 +54,11 @@ def solved(factor: Array, products: Array) -> Array:
 
 def nearly_dependent(products: Array) -> Indices:
     """Return the walks in which combinations of the vectors can cancel too far for single precision."""
-    squared = np.maximum(np.einsum("jjw->jw", products), _LEAST)
-    left, right = np.triu_indices(len(products), 1)
-    correlation = (products[left, right] ** 2 / (squared[left] * squared[right])).sum(axis=0)
-    walks = np.flatnonzero(correlation > _CORRELATED)
+    squared = [np.maximum(products[j, j], _LEAST) for j in range(len(products))]
+    cosines = [products[i, j] ** 2 / (squared[i] * squared[j]) for i, j in combinations(range(len(products)), 2)]
+    walks = np.flatnonzero(sum(cosines) > (_CORRELATED if len(products) > 2 else 1 - _NEARLY))
     if walks.size:
-        lengths = np.einsum("jjw->jw", triangular(products[..., walks])) ** 2
-        walks = walks[(lengths < _NEARLY * squared[:, walks]).any(axis=0)]
+        few = products[..., walks]
+        lengths = np.einsum("jjw->jw", triangular(few)) ** 2
+        walks = walks[(lengths < _NEARLY * np.maximum(np.einsum("jjw->jw", few), _LEAST)).any(axis=0)]
     return walks

@@ -76,10 +76,19 @@ def block_size(sampler: AnySampler, widths: tuple[int, ...], walks: int) -> int:
     fitting = max(least, int(KEPT_BYTES // sum(kept_bytes(sampler, widths))))
     shared = max(least, -(-walks // THREADS))
     cached = int(sampler.block_factor * BLOCK_BYTES // largest)
-    block = max(1, min(walks, shared, fitting, cached))
+    block = _evenly(walks, max(1, min(walks, shared, fitting, cached)), max(1, min(fitting, cached)))
     if len(segments(sampler, widths, block)) * block * max(widths) * 8 > MARK_BYTES:
         raise ValueError("simulate: networks this wide and this deep do not fit in memory; reduce width or depth")
     return block
+
+
+def _evenly(walks: int, block: int, most: int) -> int:
+    """Return the size of blocks near `block` that two threads share evenly: of blocks of one size, an even number."""
+    number = -(-walks // block)
+    if number % 2 and number > 1:
+        fewer = -(-walks // (number - 1))
+        number += -1 if fewer <= most else 1
+    return -(-walks // number)
 
 
 def kept_layers(depth: int, every: int, walks: int) -> Indices:
