@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import gradwalk.torch as gwt
+from gradwalk.torch.passage import weights_like
 from gradwalk.torch.passing import directions_of
 
 
@@ -115,3 +116,12 @@ def test_a_scalar_output_is_left_out_of_the_passage():
     plan = gwt.plan(nn.Sequential(*layers, nn.Linear(8, 1)))
     assert plan.passage.widths == (8,) * 12
     assert 1 < plan.directions < 8
+
+
+@pytest.mark.parametrize("shape", [(2, 50), (33, 33), (64, 512), (1000, 100), (100, 3000), (700, 700)])
+@pytest.mark.parametrize("kind", ["gaussian", "orthogonal"])
+def test_weights_of_any_shape_are_told_apart(shape, kind):
+    layer, draw = nn.Linear(*shape, bias=False), torch.Generator().manual_seed(1)
+    fill = nn.init.normal_ if kind == "gaussian" else nn.init.orthogonal_
+    fill(layer.weight, generator=draw)
+    assert weights_like(layer) == kind

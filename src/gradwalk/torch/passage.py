@@ -10,7 +10,8 @@ from gradwalk.checks import Weights
 from gradwalk.gains import Passage
 
 _LEAST_LAYERS = 3
-_ALIKE = 0.9  # above this evenness of the squared singular values, weights count as orthogonal
+_ALIKE = 0.2  # share of the unevenness of independent draws up to which weights count as orthogonal
+_PROBES = 32  # random vectors that stand for all directions of a wider layer
 
 
 def passage(
@@ -36,6 +37,11 @@ def weights_like(module: nn.Module) -> Weights:
     weight = module.weight
     assert isinstance(weight, torch.Tensor)
     matrix = weight.detach().double()
-    gram = matrix @ matrix.T if matrix.shape[0] <= matrix.shape[1] else matrix.T @ matrix
-    evenness = float(gram.trace() ** 2 / (len(gram) * gram.square().sum()))
-    return "orthogonal" if evenness > _ALIKE else "gaussian"
+    rows = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
+    if len(rows) <= _PROBES:
+        squares = (rows @ rows.T).square().sum()
+    else:  # the sum of the squares of W W^T from its products with some random vectors
+        signs = torch.randint(2, (len(rows), _PROBES), generator=torch.Generator().manual_seed(0)).to(rows) * 2 - 1
+        squares = (rows @ (rows.T @ signs)).square().sum() / _PROBES
+    uneven = 1 - float(rows.square().sum() ** 2 / (len(rows) * squares))  # of the squared singular values
+    return "orthogonal" if uneven < _ALIKE * len(rows) / sum(rows.shape) else "gaussian"
