@@ -20,12 +20,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+COMMAND = "import sys; from gradwalk.cli import main;"
 FRESH = {
     "import gradwalk": "import gradwalk",
     "import gradwalk.torch": "import gradwalk.torch",
     "the first gain of tanh": "import gradwalk; gradwalk.gain('tanh', 100, 200)",
-    "gradwalk --help": "from gradwalk.cli import main; main(['--help'])",
-    "gradwalk gain relu": "from gradwalk.cli import main; main(['gain', 'relu', '--width', '100', '--depth', '50'])",
+    "gradwalk --help": f"{COMMAND} sys.argv[1:] = ['--help']; main()",
+    "gradwalk gain relu": f"{COMMAND} sys.argv[1:] = 'gain relu --width 100 --depth 50'.split(); main()",
 }
 SWEEP = """
 data = "digits"
