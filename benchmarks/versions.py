@@ -20,6 +20,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from setting import Spread, Table, number, setting
+
 COMMAND = "import sys; from gradwalk.cli import main;"
 FRESH = {
     "import gradwalk": "import gradwalk",
@@ -204,8 +206,6 @@ ENVIRONMENT = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
 
 def main() -> None:
     """Time both versions in turns, and print a table."""
-    from setting import Spread, Table, number, setting
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--other", required=True, help="the Python of the other version's environment")
     parser.add_argument(
@@ -236,4 +236,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    serve() if "--serve" in sys.argv else main()
+    if "--serve" in sys.argv:
+        serve()
+    else:
+        main()

@@ -208,7 +208,7 @@ def test_two_threads_have_equal_shares_of_the_walks(width, walks):
     block = memory.plan(ExactSampler, (width,) * 21, walks).block
     number = math.ceil(walks / block)
     assert number == 1 or number % 2 == 0
-    assert number * block - walks < number  # the last block is no smaller than that takes
+    assert number * block - walks < number  # all blocks are of one size, up to rounding
 
 
 @pytest.mark.parametrize("count", [1, 700, 40_000, 70_001])

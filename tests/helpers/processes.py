@@ -39,7 +39,8 @@ def write_at_once():
 def interrupt_after_epoch(number, others=0, hold=None):
     """Send Ctrl-C to this process in the middle of a run; pass as `before`.
 
-    It comes when that epoch has been recorded and as many other runs have ended, once the file `hold` is gone.
+    It comes when that epoch has been recorded and as many other runs have ended, once the file `hold` is gone, which is
+    waited for no longer than a minute.
     """
     from gradwalk.sweep import record
 
@@ -48,7 +49,8 @@ def interrupt_after_epoch(number, others=0, hold=None):
     def interrupted(self, identity, epoch):
         epoch_ended(self, identity, epoch)
         if epoch.epoch == number and self.progress.ended >= others:
-            while hold is not None and hold.exists():
+            late = time.monotonic() + 60
+            while hold is not None and hold.exists() and time.monotonic() < late:
                 time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGINT)
 

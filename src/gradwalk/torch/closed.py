@@ -154,7 +154,7 @@ class _Group:
             own = slice(part[0], part[-1] + 1)
             inputs, links = [call.input for call in self.calls[own]], self.links[own]
             slopes = all_slopes(inputs, [link.lower.at for link in links], ones)
-            h, steep = (rooms.stacked(name, each, torch.float64) for name, each in (("h", inputs), ("slopes", slopes)))
+            h, steep = rooms.stacked("h", inputs, torch.float64), rooms.stacked("slopes", slopes, torch.float64)
             unit = rooms.stacked("unit", [link.upper.delta for link in links], self.unit.dtype)
             self.unit.scaled(unit, unit, own)
             torch.bmm(unit[:, :compared], unit[:, :compared].mT, out=self.cosines[own])
