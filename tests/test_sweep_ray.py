@@ -279,7 +279,10 @@ def test_a_node_dies_and_the_sweep_ends_with_the_numbers_of_one_machine(cluster,
         cluster.remove_node(cluster.second, allow_graceful=False)
         hold.unlink()
 
-    death = once(lambda progress: trains(cluster.second), kill_node)
+    def both_began(progress):
+        return trains(cluster.second) and status(tmp_path).counts["running"] == 2
+
+    death = once(both_began, kill_node)
     summary = run_sweep(Spec.load(SPEC), tmp_path, engine="ray", save_every=0.05, report=death)
     assert death.acted
     assert sum(node["Alive"] for node in ray.nodes()) == 1

@@ -6,9 +6,12 @@ import contextlib
 import pickle
 import socket
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import ray
 from ray.util.queue import Queue
 
 from gradwalk.data import Dataset
@@ -99,7 +102,7 @@ def train_stack(
             f"sweep: {sign.parent} is not the driver's folder on {socket.gethostname()}; choose one that all nodes see"
         )
     watcher = _TaskWatcher({entry.run: entry.identity for entry in entries}, data, messages, ticket, options, sign)
-    with contextlib.suppress(_StoppedError):
+    with watcher.delivered(), contextlib.suppress(_StoppedError):
         watcher.began()
         train(
             [entry.run for entry in entries],
@@ -132,10 +135,21 @@ class _TaskWatcher(Watcher):
         self._identities, self._data, self._options, self._sign = identities, data, options, sign
         self._messages, self._message = messages, Message(ticket)
         self._networks, self._sent, self._stopped = 0, time.monotonic(), False
+        self._receipt: Any = None  # of the last message
         self.endings: list[Ending] = []
 
+    @contextlib.contextmanager
+    def delivered(self) -> Iterator[None]:
+        """Wait at the end until all messages have arrived, so that the driver sees them before the task's result."""
+        try:
+            yield
+        finally:
+            if self._receipt is not None:
+                ray.get(self._receipt)  # the queue takes a task's messages in order
+
     def began(self) -> None:
-        """Send the event."""
+        """Send the event, unless the task was told to stop before it began."""
+        self._stop_if_told()
         self._send(Began())
 
     def restarted(self, run: Run, reason: str) -> None:
@@ -162,15 +176,16 @@ class _TaskWatcher(Watcher):
         steps = [Stepped(self._networks)] if self._networks else []
         self._message.events.extend([*steps, *events])
         # put() would wait for an answer, during which Ray lends the core to another task
-        self._messages.actor.put_nowait.remote(self._message.packed())  # type: ignore[attr-defined]
+        self._receipt = self._messages.actor.put_nowait.remote(self._message.packed())  # type: ignore[attr-defined]
         self._message, self._networks, self._sent = Message(self._message.ticket), 0, time.monotonic()
-        # The sign is reopened each time, so that a network file system refreshes it.
-        if not self._stopped and self._told_to_stop():
-            self._stopped = True  # raise once: `train` reports further events while it stops
-            raise _StoppedError
+        self._stop_if_told()
 
-    def _told_to_stop(self) -> bool:
+    def _stop_if_told(self) -> None:
+        """Raise an error if the sign says so: once, because `train` reports further events while it stops."""
         try:
-            return self._sign.read_text() == STOP
+            told = self._sign.read_text() == STOP  # opened anew each time, so that a network file system refreshes it
         except FileNotFoundError:
             raise OSError(f"sweep: {self._sign.parent} was removed while the sweep ran") from None
+        if told and not self._stopped:
+            self._stopped = True
+            raise _StoppedError
