@@ -10,7 +10,9 @@ from gradwalk.figures import FIGURES, Table
 from gradwalk.report import CLAIMS, errata, write_page
 
 SIZES = {"desktop": (1400, 900), "tablet": (820, 1180), "phone": (390, 844)}
-SCHEMES = ("light", "dark")
+# The layout depends on the size, the colours on the scheme.
+SCREENS = [("desktop", "dark"), ("tablet", "light"), ("phone", "dark")]
+DESKTOP = pytest.mark.parametrize("opened", SCREENS[:1], indirect=True, ids="-".join)
 PATIENCE = 120_000  # milliseconds, on a machine that does other things
 
 
@@ -30,7 +32,7 @@ def address(tmp_path_factory, tables) -> str:
 class Opened:
     """A page that has been drawn, with its console messages, errors and network requests."""
 
-    def __init__(self, chromium: object, address: str, size: str = "desktop", scheme: str = "light") -> None:
+    def __init__(self, chromium: object, address: str, size: str, scheme: str) -> None:
         width, height = SIZES[size]
         phone = size == "phone"
         self.context = chromium.new_context(
@@ -52,7 +54,7 @@ class Opened:
             self.messages.append(f"request: {request.url}")
 
 
-@pytest.fixture(scope="module", params=[(size, scheme) for size in SIZES for scheme in SCHEMES], ids="-".join)
+@pytest.fixture(scope="module", params=SCREENS, ids="-".join)
 def opened(request, chromium: object, address: str) -> Iterator[Opened]:
     one = Opened(chromium, address, *request.param)
     yield one
@@ -86,7 +88,7 @@ def test_the_page_is_no_wider_than_the_screen(opened: Opened) -> None:
     assert opened.page.evaluate("document.body.scrollWidth <= document.documentElement.clientWidth")
 
 
-@pytest.mark.parametrize("opened", [("desktop", "light")], indirect=True)  # a phone has no pointer that hovers
+@DESKTOP  # a phone has no pointer that hovers
 def test_a_point_shows_its_run(opened: Opened) -> None:
     plot = opened.page.locator("#fig3-1")
     plot.scroll_into_view_if_needed()
@@ -124,7 +126,7 @@ def test_plots_add_no_tab_stops_and_nothing_covers_them(opened: Opened) -> None:
     assert opened.page.locator(".modebar-btn").count() == 0
 
 
-@pytest.mark.parametrize("opened", [("desktop", "dark")], indirect=True)
+@DESKTOP
 def test_paper_shows_what_is_collapsed_in_light_colours(opened: Opened) -> None:
     page = opened.page
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = false; })")
@@ -142,18 +144,19 @@ def test_there_are_no_messages_and_no_requests(opened: Opened) -> None:
     assert opened.messages == []
 
 
-def test_page_and_panels_follow_the_theme(chromium: object, address: str) -> None:
-    one = Opened(chromium, address, scheme="dark")
-    ground, ink = colours(one)
+@DESKTOP
+def test_page_and_panels_follow_the_theme(opened: Opened) -> None:
+    ground, ink = colours(opened)
     assert brightness(ground) < 60
     assert brightness(ink) > 180
-    one.page.emulate_media(color_scheme="light")
-    one.drawn("light")
-    ground, ink = colours(one)
+    opened.page.emulate_media(color_scheme="light")
+    opened.drawn("light")
+    ground, ink = colours(opened)
     assert brightness(ground) > 200
     assert brightness(ink) < 80
-    assert one.messages == []
-    one.context.close()
+    opened.page.emulate_media(color_scheme="dark")
+    opened.drawn("dark")
+    assert opened.messages == []
 
 
 def colours(one: Opened) -> list[str]:

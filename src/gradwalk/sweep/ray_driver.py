@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,7 @@ class Driver:
         self._data: dict[int, Any] = {}  # object references, by the id of the data set
         self._extensions = sent(ray.put)
         self._messages = ray_cluster.message_queue()
+        self._events: deque[tuple[Job, Event]] = deque()  # those not yet forwarded: a listener may be interrupted
         for job in jobs:
             self._submit(job)
 
@@ -87,8 +89,9 @@ class Driver:
 
     def _forward(self) -> None:
         for message in map(Message.unpacked, self._messages.get_nowait_batch(self._messages.qsize())):
-            for event in message.events:
-                self._report(self._tickets[message.ticket], event)
+            self._events.extend((self._tickets[message.ticket], event) for event in message.events)
+        while self._events:
+            self._report(*self._events.popleft())
 
     def _report(self, job: Job, event: Event) -> None:
         match event:
