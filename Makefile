@@ -23,6 +23,9 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.run-installed $(VENV)/.test-installed $(VENV)/.bench-installed $(VENV)/.docs-installed \
 	$(VENV)/.dist-installed $(VENV)/.notebooks-installed
 
+# Bytecode is written even where the environment turns that off: every process would compile its imports again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help run test check lint format bench fuzz stress docs pictures notebooks dist clean
 # Two simultaneous installs would break the environment.
@@ -46,12 +49,11 @@ help:
 run: $(VENV)/.run-installed
 	@$(BIN)/gradwalk reproduce all --scale quick --out report
 
-# Types are checked while the tests run, because mypy uses one core and some tests wait. Bytecode is written even where the
-# environment turns that off: every worker and every command that a test starts would compile the package again.
+# Types are checked while the tests run, because mypy uses one core and some tests wait.
 test: lint
 	@echo "$(BIN)/mypy & $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal"
 	@$(BIN)/mypy >$(VENV)/mypy.log 2>&1 & mypy=$$!; \
-		PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal; pytest=$$?; \
+		$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal; pytest=$$?; \
 		wait $$mypy; mypy=$$?; \
 		sed 's/^/mypy: /' $(VENV)/mypy.log; \
 		[ $$mypy = 0 ] && [ $$pytest = 0 ] || { echo "exit status: pytest $$pytest, mypy $$mypy" >&2; exit 1; }
@@ -106,10 +108,12 @@ $(VENV)/.docs-installed: EXTRAS = $(DOCS_EXTRAS)
 $(VENV)/.dist-installed: EXTRAS = $(DIST_EXTRAS)
 $(VENV)/.notebooks-installed: EXTRAS = $(NOTEBOOK_EXTRAS)
 
-# They depend on the Makefile because it lists the extras.
+# They depend on the Makefile because it lists the extras. What is imported is compiled then; pip would compile five times as
+# much, on one core. For the tests one process does it, before several would at the same time.
 $(STAMPS): pyproject.toml constraints.txt Makefile | $(VENV)/.created
 	@echo "Installing gradwalk[$(EXTRAS)] into $(VENV), once."
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	@$(BIN)/python -m pip install -q --no-compile --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	@[ $@ != $(VENV)/.test-installed ] || $(BIN)/python -m pytest -q --collect-only >/dev/null || true
 	@touch $@
 
 # A stamp instead of bin/python, because an interrupted venv leaves an interpreter without pip.
