@@ -293,6 +293,17 @@ def test_more_seeds_at_256_layers_ended_as_is_said():
         assert f"| {activation} | {' | '.join(', '.join(counts) or 'not run' for counts in ends)} |" in said
 
 
+@pytest.mark.parametrize(("depth", "most"), [(1000, 2000), (256, 100)])
+def test_networks_with_the_leaks_that_are_proposed_now_ended_as_is_said(depth, most):
+    said, ends = section("A leak, by activation"), {}
+    for row in last_epochs(RESULTS / "directions" / f"advised-{depth}-resampled.csv"):
+        ends.setdefault(row["activation"], []).append(int(row["train_mistakes"]))
+    assert len(ends) == 3
+    for activation, mistakes in ends.items():
+        assert max(mistakes) < most
+        assert f"| {depth} | {activation} | {', '.join(f'{count:,}' for count in mistakes)} |" in said
+
+
 @pytest.mark.parametrize("depth", [1000, 256])
 def test_a_users_own_network_learned_what_is_said(depth):
     rows = pd.read_csv(RESULTS / "directions" / f"sequential-{depth}.csv")
