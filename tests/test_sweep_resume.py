@@ -18,7 +18,7 @@ pytest.importorskip("pydantic")
 from gradwalk.sweep import Spec, Store, run_sweep
 from gradwalk.sweep.folder import CHECKPOINTS, STORE
 
-KILLS = 6
+KILLS = 4
 SPEC = """
 data = "digits"
 examples = 300

@@ -15,7 +15,7 @@ from torch import nn  # noqa: E402
 import gradwalk as gw  # noqa: E402
 import gradwalk.torch as gwt  # noqa: E402
 
-DEPTH, WIDTH, SEEDS = 200, 100, 40
+DEPTH, WIDTH, SEEDS = 200, 100, 24
 NARROW = 50  # for orthogonal weights, whose QR decompositions take most of the time
 MODULES = {"relu": nn.ReLU, "tanh": nn.Tanh, "elu": nn.ELU, "selu": nn.SELU, "leaky_relu": nn.LeakyReLU}
 
