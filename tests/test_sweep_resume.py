@@ -100,8 +100,8 @@ def killed(spec, folder, chance, stack):
 
 
 def test_a_sweep_killed_at_random_moments_ends_with_the_results_of_one_that_never_was(spec, whole, tmp_path):
-    chance, kept, begun, kills = random.Random(5), {}, set(), 0
-    while kills < KILLS or not begun:  # a kill between two checkpoints must be among them
+    chance, kept, begun, kills = random.Random(6), {}, set(), 0
+    while kills < KILLS or not begun or not kept:  # one after a run has ended, one between two checkpoints
         assert killed(spec, tmp_path, chance, whole.stack) == -signal.SIGKILL
         now = ended(tmp_path)
         assert {identity: now.get(identity) for identity in kept} == kept, "an ended run was lost or trained again"
