@@ -1,4 +1,4 @@
-"""Norms and mean squares in double precision: of a tensor, or of many, where those of one shape are computed together.
+"""Norms and mean squares, as doubles: of a tensor, or of many, where those of one shape are computed together.
 
 A walk needs a dozen numbers of each of many small tensors; one by one, most of the time would go into the calls.
 """
@@ -14,6 +14,8 @@ from torch.linalg import vector_norm
 
 from gradwalk.activations import Array
 
+_SHORTEST = 1e-12  # the norm above which squares that are lost in single precision do not matter
+_PIECE = 4096  # numbers whose squares are added in single precision
 _NUMBERS = 2**17  # per stack: enough for a call of torch, and few enough for memory that malloc keeps
 
 
@@ -101,24 +103,67 @@ def parts(places: Sequence[int], numbers: int) -> Iterator[list[int]]:
         yield list(places[start : start + size])
 
 
+def norms_of(rows: Tensor) -> Tensor:
+    """Return the norms along the last dimension in double precision.
+
+    Numbers of single precision are squared and added in it, a piece of each row at a time, if all norms are far inside
+    its range: that takes an eighth of the time and changes the seventh digit.
+    """
+    if _is_single(rows):
+        norms = _norms_by_pieces(rows)
+        if _far_inside(norms):
+            return norms
+    doubles: Tensor = vector_norm(rows, dim=-1, dtype=torch.float64)
+    return doubles
+
+
+def _is_single(rows: Tensor) -> bool:
+    """Whether norms may be tried in single precision; not elsewhere than on the CPU, where looking at them waits."""
+    return rows.dtype == torch.float32 and rows.is_cpu and rows.numel() > 0
+
+
+def _far_inside(norms: Tensor) -> bool:
+    """Whether the squares behind all norms that matter are in the range of single precision."""
+    shortest, longest = norms.aminmax()
+    return bool(shortest > _SHORTEST and longest < 1 / _SHORTEST)
+
+
+def _norms_by_pieces(rows: Tensor) -> Tensor:
+    end = rows.shape[-1] // _PIECE * _PIECE
+    if not end:
+        short: Tensor = vector_norm(rows, dim=-1)
+        return short.double()
+    pieces = vector_norm(rows[..., :end].reshape(*rows.shape[:-1], -1, _PIECE), dim=-1)
+    rest = vector_norm(rows[..., end:], dim=-1)
+    norms: Tensor = vector_norm(torch.cat([pieces, rest[..., None]], dim=-1), dim=-1, dtype=torch.float64)
+    return norms
+
+
 def mean_squares(tensors: Sequence[Tensor]) -> Array:
     """Return the mean square of the entries of each tensor, 0 if it has none.
 
-    >>> mean_squares([torch.ones(2), torch.tensor([0.0, 2.0, 2.0]), torch.ones(0)])
-    array([1.        , 2.66666667, 0.        ])
+    >>> mean_squares([torch.ones(4), torch.tensor([3.0, 4.0]), torch.ones(0)])
+    array([ 1. , 12.5,  0. ])
     """
     squares, rooms = np.empty(len(tensors)), Rooms()
     for places in alike(tensors):
-        rows = rooms.together([tensors[place] for place in places]).reshape(len(places), -1)
-        norms = vector_norm(rows, dim=1, dtype=torch.float64)
-        squares[places] = (norms.square() / max(rows.shape[1], 1)).cpu().numpy()
+        few = [real(tensors[place]) for place in places]
+        squares[places] = (_whole_norms(few, rooms).square() / max(few[0].numel(), 1)).cpu().numpy()
     return squares
+
+
+def _whole_norms(tensors: list[Tensor], rooms: Rooms) -> Tensor:
+    """Return the norm of each of some tensors of one shape, without a copy where single precision is enough."""
+    if len(tensors) > 1 and _is_single(tensors[0]):
+        norms = torch.stack(torch._foreach_norm(tensors)).double()
+        if _far_inside(norms):
+            return norms
+    return norms_of(rooms.together(tensors).reshape(len(tensors), -1))
 
 
 def example_norms(delta: Tensor, examples: int) -> Tensor:
     """Return the norm of each example's gradient in double precision, so that squares of small numbers survive."""
-    norms: Tensor = vector_norm(real(delta).reshape(examples, -1), dim=1, dtype=torch.float64)
-    return norms
+    return norms_of(real(delta).reshape(examples, -1))
 
 
 def row_norms(tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -145,7 +190,7 @@ def row_stacks(tensors: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
     for part in parts(range(len(tensors)), first.numel()):
         stack = rooms.together(tensors[part[0] : part[-1] + 1])
         flat = stack if stack.dim() == 3 else stack.reshape(len(stack), rows, -1)
-        yield stack, vector_norm(flat, dim=2, dtype=torch.float64)
+        yield stack, norms_of(flat)
 
 
 def all_example_norms(rows: Sequence[Tensor], examples: int) -> Array:

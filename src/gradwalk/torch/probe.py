@@ -34,8 +34,9 @@ def probe(model: nn.Module, inputs: Inputs, loss_fn: Loss, *, activation: Given 
     """Return the walk of the gradient through a model, measured on a batch, with the predicted band.
 
     The model is run exactly once, forward and back, in its own mode; parameters, their .grad, buffers, hooks and the
-    random state stay as they are. Norms are computed in double precision, so that autocast and a scaled loss change
-    nothing but the rounding; a gradient that leaves the range of its dtype is continued from a rescaled one.
+    random state stay as they are. Norms are computed in double precision where single precision is not enough, so that
+    autocast and a scaled loss change nothing but the rounding; a gradient that leaves the range of its dtype is
+    continued from a rescaled one.
 
     The prediction takes the forward pass and the scale of each weight matrix as given, and delta at the output as
     independent of both. It goes from point to point, each step given the gradients measured above it: by a closed form
