@@ -55,7 +55,7 @@ def measure(quick: bool) -> Answer:
     for name in GAINS:
         for width in WALKS:
             for weights in ("gaussian", "orthogonal"):
-                row = compare(name, width, weights, 1 if quick else 7)
+                row = compare(name, width, weights, 1 if quick else 31)
                 answer.numbers.append(row)
                 shown = [Spread(**row[kind]) for kind in KINDS[1:]]
                 table.add(name, width, weights, number(1e3 * row["single"]), *shown)
