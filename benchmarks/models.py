@@ -4,7 +4,8 @@ Every model of `zoo/` is trained for 150 steps of Adam at 1e-3 from its package'
 `gradwalk.torch.init_`, with three seeds and the same batches, on one thread; its loss is the mean over the last ten
 steps. `probe` is asked about it in its own initialization and with the weight of its first, middle and last layer
 multiplied by 1e4 and 1e-4. The outcome goes to results/models.md and results/models.json, that of the models in
-zoo/blind.py, which were added after the rules had been settled, to results/models-blind.md and its JSON file.
+zoo/blind.py, which were added after the rules had been settled, to results/models-blind.md and its JSON file. With
+`--part loss` every model is trained after an `init_` that is given the loss on its example: results/outputs.md.
 
 The packages are not among gradwalk's extras: several name older versions of what others need. They go, with exactly
 these versions and without what they say they depend on, into an environment of their own; torchaudio must not be there,
@@ -34,7 +35,7 @@ import numpy
 import scipy
 import torch
 from zoo import CASES, Case
-from zoo.outcome import SEEDS, outcome
+from zoo.outcome import SEEDS, Outcome, outcome, outcome_with_loss
 from zoo.page import page
 from zoo.store import Key, Store, commit
 from zoo.training import Record, probed, trained
@@ -54,16 +55,21 @@ def main() -> None:
         for seed in SEEDS:
             for case in cases:
                 _run(case, seed, part, store)
+    if options.part == "loss":
+        title = "Models written by others, initialised with a loss"
+        outcomes = [outcome_with_loss(case, store) for case in CASES.values()]
+        _write(outcomes, options.page or _RESULTS / "outputs.md", title, f"{_COMMAND} --part loss")
+        return
     path = options.page or _RESULTS / "models.md"
-    _write(store, [case for case in CASES.values() if case.collection != "blind"], path, "Models written by others")
-    blind = [case for case in CASES.values() if case.collection == "blind"]
-    _write(store, blind, path.with_stem(f"{path.stem}-blind"), "Models written by others, tried blind")
+    for is_blind, stem, title in ((False, path.stem, ""), (True, f"{path.stem}-blind", ", tried blind")):
+        chosen = [outcome(case, store) for case in CASES.values() if (case.collection == "blind") is is_blind]
+        _write(chosen, path.with_stem(stem), f"Models written by others{title}", _COMMAND)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN", help="names, kinds or modules of models")
-    parser.add_argument("--part", choices=("init", "probe"), help="one part of the experiment only")
+    parser.add_argument("--part", choices=("init", "probe", "loss"), help="one part of the experiment only")
     parser.add_argument("--store", type=Path, required=True, help="the file of records, outside the repository")
     parser.add_argument("--page", type=Path, help="where to write the tables, instead of results/models.md")
     return parser.parse_args()
@@ -78,12 +84,12 @@ def _run(case: Case, seed: int, part: str, store: Store) -> None:
     if part == "probe":
         jobs = {"probe": partial(probed, case, seed, scaled=seed == SEEDS[0])}
     else:
-        jobs = {what: partial(trained, case, seed, initialised=what == "init") for what in ("own", "init")}
+        jobs = {what: partial(trained, case, seed, what != "own", loss=what == "loss") for what in ("own", part)}
     for what, job in jobs.items():
         key = Key.of(case, seed, what)
         if store.get(key) is None:
             record = job()
-            if what == "init" and record.get("drawn") == 0:  # the weights are as they were, and so is the training
+            if what == part and record.get("drawn") == 0:  # the weights are as they were, and so is the training
                 own = store.get(Key.of(case, seed, "own")) or {}
                 record |= {name: own[name] for name in ("first", "loss", "step")}
             store.put(key, record)
@@ -91,9 +97,9 @@ def _run(case: Case, seed: int, part: str, store: Store) -> None:
             print(f"{case.name} {what} {seed}: {result}", flush=True)
 
 
-def _write(store: Store, cases: Sequence[Case], path: Path, title: str) -> None:
+def _write(every: Sequence[Outcome], path: Path, title: str, command: str) -> None:
     """Write all that is in the store of these models for the current code, whichever were selected."""
-    outcomes = [each for each in (outcome(case, store) for case in cases) if each.training or each.verdicts]
+    outcomes = [each for each in every if each.training or each.verdicts]
     if not outcomes:
         return
     outcomes.sort(key=lambda each: (each.case.kind, each.case.name))
@@ -106,8 +112,8 @@ def _write(store: Store, cases: Sequence[Case], path: Path, title: str) -> None:
         "scipy": scipy.__version__,
     }
     details = ", ".join(f"{name} {value}" for name, value in facts.items())
-    path.write_text(page(outcomes, f"# {title}\n\n`{_COMMAND}`; {details}."))
-    numbers = {"command": _COMMAND, **facts, "models": [each.numbers() for each in outcomes]}
+    path.write_text(page(outcomes, f"# {title}\n\n`{command}`; {details}."))
+    numbers = {"command": command, **facts, "models": [each.numbers() for each in outcomes]}
     path.with_suffix(".json").write_text(json.dumps(numbers, indent=1))
 
 

@@ -95,8 +95,18 @@ def _plain(value: Any) -> Any:
 
 def outcome(case: Case, store: Store) -> Outcome:
     """Return the outcome of a case from its records."""
-    own, init, probe = ([store.get(Key.of(case, seed, what)) for seed in SEEDS] for what in ("own", "init", "probe"))
+    own, init, probe = (_records(case, store, what) for what in ("own", "init", "probe"))
     return Outcome(case, _training(own, init), _verdicts(probe))
+
+
+def outcome_with_loss(case: Case, store: Store) -> Outcome:
+    """Return the outcome of training after an `init_` that was given the loss."""
+    own, init = (_records(case, store, what) for what in ("own", "loss"))
+    return Outcome(case, _training(own, init), None)
+
+
+def _records(case: Case, store: Store, what: str) -> list[Record | None]:
+    return [store.get(Key.of(case, seed, what)) for seed in SEEDS]
 
 
 def _training(own: list[Record | None], init: list[Record | None]) -> Training | None:

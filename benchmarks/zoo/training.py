@@ -31,13 +31,14 @@ def batches(case: Case, seed: int) -> Iterator[Batch]:
         yield case.task.draw(generator)
 
 
-def trained(case: Case, seed: int, initialised: bool, only: Sequence[str] | None = None) -> Record:
+def trained(case: Case, seed: int, initialised: bool, only: Sequence[str] | None = None, loss: bool = False) -> Record:
     """Return the losses of a model trained from its own initialization, or after `init_` unless that drew nothing.
 
-    only: the names of the layers that `init_` draws, all of them whether it would leave them alone or not.
+    only: the names of the layers that `init_` draws, all of them whether it would leave them alone or not. loss:
+    whether it is given the loss on its example.
     """
     model = built(case, seed)
-    record = _initialised(case, seed, model, only) if initialised else {}
+    record = _initialised(case, seed, model, only, loss) if initialised else {}
     record["parameters"] = sum(p.numel() for p in model.parameters())
     if "error" not in record and record.get("drawn") != 0:
         record |= _train(case, seed, model)
@@ -62,16 +63,17 @@ def _train(case: Case, seed: int, model: nn.Module) -> Record:
     return {"first": losses[0], "loss": last, "step": (time.process_time() - start) / len(losses)}
 
 
-def _initialised(case: Case, seed: int, model: nn.Module, only: Sequence[str] | None) -> Record:
+def _initialised(case: Case, seed: int, model: nn.Module, only: Sequence[str] | None, loss: bool) -> Record:
     """Initialise a model in place and return what `init_` did, warned of or raised."""
     from gradwalk.torch import init_
 
-    example = next(batches(case, seed)).inputs
+    example, target = next(batches(case, seed))
+    loss_fn = (lambda output: case.task.loss(output, target)) if loss else None
     generator = torch.Generator().manual_seed(seed)
     with _caught() as messages:
         start = time.process_time()
         try:
-            report = init_(model, example=example, only=only, generator=generator)
+            report = init_(model, example=example, only=only, loss_fn=loss_fn, generator=generator)
         except Exception as error:  # whatever it is, it is the result
             return {"error": f"{type(error).__name__}: {error}"}
         seconds = time.process_time() - start

@@ -52,6 +52,7 @@ class PlanRow(NamedTuple):
             gain.
         reason: why the layer is left alone, "" for one that is drawn.
         notes: what its numbers depend on.
+        rescaled: whether its own weights are multiplied, rather than drawn.
     """
 
     name: str
@@ -65,6 +66,7 @@ class PlanRow(NamedTuple):
     exact: bool
     reason: str = ""
     notes: tuple[str, ...] = ()
+    rescaled: bool = False
 
 
 class LeftAlone(NamedTuple):
@@ -107,7 +109,7 @@ class Plan(Shown):
 
     @property
     def drawn(self) -> tuple[PlanRow, ...]:
-        """The rows of the layers whose weights are drawn."""
+        """The rows of the layers whose weights are drawn, or rescaled."""
         return tuple(row for row in self.rows if not row.reason)
 
     def row(self, name: str) -> PlanRow:

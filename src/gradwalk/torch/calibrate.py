@@ -20,7 +20,8 @@ from gradwalk.display import INK, RED, Shown, axes_of
 from gradwalk.progress import progress
 from gradwalk.torch.follow import arguments, unwrapped
 from gradwalk.torch.given import Given, given_for
-from gradwalk.torch.measurement import Inputs, Loss, Measured, measure
+from gradwalk.torch.losses import Loss
+from gradwalk.torch.measurement import Inputs, Measured, measure
 from gradwalk.torch.probe import compared
 from gradwalk.torch.trace import Trace
 from gradwalk.torch.walk import GradientWalk

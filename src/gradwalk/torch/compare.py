@@ -16,7 +16,8 @@ from gradwalk.torch.follow import unwrapped
 from gradwalk.torch.given import Given
 from gradwalk.torch.init import init_
 from gradwalk.torch.layers import sort_out
-from gradwalk.torch.measurement import Inputs, Loss
+from gradwalk.torch.losses import Loss
+from gradwalk.torch.measurement import Inputs
 from gradwalk.torch.probe import probed
 from gradwalk.torch.trace import Trace
 from gradwalk.torch.undisturbed import undisturbed

@@ -12,10 +12,12 @@ from gradwalk.gains import UnsteadyWarning
 from gradwalk.plans import Plan, PlanRow
 from gradwalk.progress import progress
 from gradwalk.torch.layers import Exclusion, Layers, WeightLayer, layers_of
+from gradwalk.torch.losses import Loss
+from gradwalk.torch.outputs import ExampleLoss
 from gradwalk.torch.plan import Draft
 from gradwalk.torch.random_walk import fill_
 from gradwalk.torch.scales import constant
-from gradwalk.torch.weight_layers import output_rows
+from gradwalk.torch.weight_layers import output_rows, weight_of
 
 
 def init_(
@@ -27,6 +29,7 @@ def init_(
     only: Choice = None,
     skip: Choice = None,
     keep_fine: bool = True,
+    loss_fn: Loss | None = None,
     generator: torch.Generator | None = None,
 ) -> Plan:
     """Draw the weights of a model in place so that its gradient does an unbiased walk; return the plan applied.
@@ -36,7 +39,8 @@ def init_(
     become 0, except those with one value other than 0 in all entries, which were set on purpose; in other models biases
     stay, or shrink with their weights. Never touched unless `only` names them: frozen, shared and parametrised weights,
     adapters, layers that are zero or clearly scaled on purpose, and all that is outside the theory. The model is run
-    once, on the example, unless it is a plain `nn.Sequential` or no example is given.
+    once, on the example, unless it is a plain `nn.Sequential` or no example is given; with `loss_fn` up to six times
+    more.
 
     Args:
         model: any torch.nn.Module.
@@ -49,13 +53,16 @@ def init_(
             it would be left alone otherwise.
         skip: names, patterns or types of the layers to leave alone.
         keep_fine: leave alone the layers whose own scale already serves, as in `plan`.
+        loss_fn: returns the loss of the model's output for the example, a scalar; with it, output layers that are too
+            small by their law are enlarged as far as that loss allows, as in `plan`.
         generator: draws the weights (default: torch's global one).
 
     Returns:
         The plan, one row per weight layer.
 
     Raises:
-        ValueError: if the model cannot be traced without an example, or `only` or `skip` matches no layer.
+        ValueError: if the model cannot be traced without an example, or `only` or `skip` matches no layer, or there is
+            a `loss_fn` without an example, or one that does not return one value.
 
     Warns:
         UnsteadyWarning: if no gain keeps networks of that depth together.
@@ -66,8 +73,10 @@ def init_(
     """
     layers = layers_of(model, activation, example, "init_")
     _check(layers)
-    draft = Draft(layers, weights, Selection(only, skip, "init_"), keep_fine)
-    drawn = [(layer, row) for layer, row in zip(layers.weight_layers, draft.plan.rows, strict=True) if not row.reason]
+    loss = None if loss_fn is None else ExampleLoss(layers.model, example, loss_fn, "init_")
+    draft = Draft(layers, weights, Selection(only, skip, "init_"), keep_fine, loss)
+    changed = [(layer, row) for layer, row in zip(layers.weight_layers, draft.plan.rows, strict=True) if not row.reason]
+    drawn = [(layer, row) for layer, row in changed if not row.rescaled]
     with torch.no_grad(), progress("weights", len(drawn)) as job:
         for layer, row in drawn:
             _draw_(layer, row, weights, generator)
@@ -76,6 +85,9 @@ def init_(
             _clear_biases_([layer.module for layer, _ in drawn])
         else:
             _shrink_biases_(drawn)
+        for layer, row in changed:
+            if row.rescaled:
+                _rescale_(layer, row)
     if draft.unsteady:
         warnings.warn(f"init_: {draft.unsteady}", UnsteadyWarning, stacklevel=2)
     return draft.plan
@@ -101,6 +113,11 @@ def _draw_(layer: WeightLayer, row: PlanRow, weights: Weights, generator: torch.
         return
     for group in weight.chunk(int(getattr(layer.module, "groups", 1))):  # along the first axis in all layers
         fill_(output_rows(layer.module, group), std, weights, generator)
+
+
+def _rescale_(layer: WeightLayer, row: PlanRow) -> None:
+    assert row.proposed is not None
+    weight_of(layer.module).mul_(row.proposed / row.std)
 
 
 def _shrink_biases_(drawn: list[tuple[WeightLayer, PlanRow]]) -> None:

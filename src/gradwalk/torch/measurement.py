@@ -19,11 +19,11 @@ from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gradwalk.activations import Array
-from gradwalk.checks import shown
 from gradwalk.torch.backward import Gradients, walk_back
 from gradwalk.torch.calls import Call, Calls, is_bare
 from gradwalk.torch.follow import arguments, chain_modules, check_materialised, follow_chain, unwrapped
 from gradwalk.torch.graph import Op
+from gradwalk.torch.losses import Loss, check_function, one_value
 from gradwalk.torch.norms import all_example_norms, mean_squares, root_mean_squares, row_norms
 from gradwalk.torch.passing import Rows
 from gradwalk.torch.trace import Trace
@@ -31,7 +31,6 @@ from gradwalk.torch.undisturbed import undisturbed
 from gradwalk.torch.watch import watched
 from gradwalk.torch.weight_layers import NAMES, weight_layers, weight_of
 
-Loss = Callable[[Any], Tensor]
 Inputs = Tensor | Sequence[Any] | Mapping[str, Any]
 _BETWEEN = frozenset({Op.SUM, Op.NORM})  # beside weight layers, where the gradient is measured
 
@@ -142,8 +141,7 @@ def measure(model: nn.Module, inputs: Inputs, loss_fn: Loss, where: str, trace: 
     model = unwrapped(model, where)
     modules = list(model.modules()) if trace is None else list(trace.names)
     check_materialised(modules, where)
-    if not callable(loss_fn):
-        raise TypeError(f"{where}: loss_fn must be a function of the model's output, got loss_fn={shown(loss_fn)}")
+    check_function(loss_fn, where)
     with ExitStack() as stack:
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
@@ -268,9 +266,7 @@ def _usable(argument: Any) -> Any:
 
 
 def _check_loss(loss: Any, calls: list[Call], others: _Others, where: str) -> None:
-    if not isinstance(loss, Tensor) or loss.numel() != 1:
-        shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
-        raise ValueError(f"{where}: loss_fn(output) must return a tensor with one value, got {shape}")
+    one_value(loss, where)
     if not calls and not others.parameters:
         raise ValueError(f"{where}: the model ran no weight layer ({NAMES})")
     if any(call.output.numel() == 0 for call in calls):

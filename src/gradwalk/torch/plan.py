@@ -7,7 +7,8 @@ Weights are drawn only where the law of the gradient is known:
   stream's own size if the branch begins with a norm, so that the gradient grows by exp(1/2) at most, at any depth;
 - of terms that are added in parallel each gets 1 / sqrt(their number).
 A layer whose output goes straight into a norm is left alone: its scale does not change the signal. So is a section of
-layers, from one norm, sum, input or output to the next, whose own weights already serve: see `sections`.
+layers, from one norm, sum, input or output to the next, whose own weights already serve: see `sections`. Of output
+layers that are left alone for that, a loss shows whether larger ones serve better: see `outputs`.
 """
 
 import math
@@ -28,6 +29,8 @@ from gradwalk.plans import LeftAlone as Module
 from gradwalk.torch.graph import RESETS
 from gradwalk.torch.laws import Law, gate_gain, unbiased_gains
 from gradwalk.torch.layers import Layers, WeightLayer, layers_of
+from gradwalk.torch.losses import Loss
+from gradwalk.torch.outputs import ExampleLoss, enlarged
 from gradwalk.torch.padding import log_losses, unknown_losses
 from gradwalk.torch.passage import passage
 from gradwalk.torch.plain import is_plain, plain_rows
@@ -51,6 +54,7 @@ def plan(
     only: Choice = None,
     skip: Choice = None,
     keep_fine: bool = True,
+    loss_fn: Loss | None = None,
 ) -> Plan:
     """Return what `init_` would do to a model: one row per weight layer; the model stays as it is.
 
@@ -70,18 +74,25 @@ def plan(
             chains that shrink the gradient by less than ten million, which optimizers such as Adam cope with, or let it
             grow by less than a hundred. Larger weights learn more slowly at a given rate, so that drawing them again
             would cost more than it brings.
+        loss_fn: returns the loss of the model's output for the example, a scalar. With it, output layers that are too
+            small by their law, but would be left alone, are enlarged: up to their law, and as far as the loss on the
+            example exceeds that of a constant output by no more than a quarter. For that the model is run up to six
+            times more, in its own mode and without gradient.
 
     Returns:
         The plan, which prints as a table.
 
     Raises:
-        ValueError: if the model cannot be traced without an example, or `only` or `skip` matches no layer.
+        ValueError: if the model cannot be traced without an example, or `only` or `skip` matches no layer, or there is
+            a `loss_fn` without an example, or one that does not return one value.
 
     >>> net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2))
     >>> plan(net).row("2").gain, plan(net).drawn
     (2.0236..., ())
     """
-    return Draft(layers_of(model, activation, example, "plan"), weights, Selection(only, skip, "plan"), keep_fine).plan
+    layers = layers_of(model, activation, example, "plan")
+    loss = None if loss_fn is None else ExampleLoss(layers.model, example, loss_fn, "plan")
+    return Draft(layers, weights, Selection(only, skip, "plan"), keep_fine, loss).plan
 
 
 @dataclass(frozen=True)
@@ -92,6 +103,7 @@ class Draft:
     weights: Weights
     selection: Selection
     keep_fine: bool = True
+    loss: ExampleLoss | None = None
 
     def __post_init__(self) -> None:
         checks.one_of(self.selection.where, "weights", self.weights, checks.WEIGHTS)
@@ -101,6 +113,8 @@ class Draft:
     def plan(self) -> Plan:
         """The plan."""
         rows, _ = self._rows
+        if self.loss is not None:
+            rows = enlarged(rows, self.layers.weight_layers, self.loss)
         remarks = [self.unsteady, None if self.is_chain else self._residual()]
         if all(row.reason for row in rows):
             remarks.append("No layer is drawn: the model stays as it is.")

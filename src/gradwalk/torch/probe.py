@@ -14,7 +14,8 @@ from gradwalk.torch.draws import is_redrawable
 from gradwalk.torch.follow import unwrapped
 from gradwalk.torch.given import Given, given_for
 from gradwalk.torch.layers import Exclusion, sort_out
-from gradwalk.torch.measurement import Inputs, Loss, Measured, measure, over_examples
+from gradwalk.torch.losses import Loss
+from gradwalk.torch.measurement import Inputs, Measured, measure, over_examples
 from gradwalk.torch.norms import log_ratio, mean_squares
 from gradwalk.torch.outside import outside_parameters, share_seen, zero_weights
 from gradwalk.torch.passage import passage

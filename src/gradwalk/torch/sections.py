@@ -16,7 +16,7 @@ _CHAIN = (1e-7, 1e2)  # the factors between which a whole chain may change the g
 _SECTION = (1 / 6, 3.0)  # and a section between resets, compared with its law; what is too large adds up over branches
 _NORMED = (1 / 6, 1e2)  # and a residual branch that begins with a norm, which lets the gradient grow only once
 FINE = "fine as it is: its own scale serves"
-_PARTLY = "its section has a layer outside the theory"
+PARTLY = "its section has a layer outside the theory"
 
 
 def chain_serves(totals: Iterable[float]) -> bool:
@@ -55,7 +55,7 @@ def kept_sections(
         if _within([totals[layer.name] for layer in whole], limits):
             reasons[name] = FINE
         elif not is_chain and any(layer.name not in ratios and layer.name not in fixed for layer in whole):
-            reasons[name] = _PARTLY
+            reasons[name] = PARTLY
     return reasons
 
 
