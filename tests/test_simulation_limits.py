@@ -36,19 +36,22 @@ def test_saturated_layers_do_not_underflow():
     assert_same_law(walks.final, dense.final)
 
 
-def test_the_slope_by_the_output_is_the_derivative():
-    with_one = [f for f in map(gw.activation, gw.activations.names()) if f.slope_of_output is not None]
-    assert "tanh" in map(str, with_one)
-    for f in with_one:
-        a = np.linspace(-4, 4, 101)
-        np.testing.assert_allclose(f.slope_of_output(f.f(a)), f.derivative(a), atol=1e-12)
+WITH_SLOPE = [name for name in gw.activations.names() if gw.activation(name).slope_given is not None]
+
+
+@pytest.mark.parametrize("name", [*WITH_SLOPE, "elu(0.3)", "softplus(4)", "celu(2)", "gelu@0.9", "silu*3", "tanh@0.97"])
+def test_the_slope_given_the_output_is_the_derivative(name):
+    assert {"tanh", "gelu", "silu", "elu"} <= set(WITH_SLOPE)
+    f, a = gw.activation(name), np.linspace(-6, 6, 121)  # 0 included
+    np.testing.assert_allclose(f.slope_given(a, f.f(a)), f.derivative(a), atol=1e-12)
 
 
 @pytest.mark.parametrize("log_scale", [-20.0, 0.0, 2.0, 4.0, 7.0])
-def test_slopes_are_right_in_single_precision_at_any_scale(log_scale):
+@pytest.mark.parametrize("name", [*WITH_SLOPE, "gelu@0.97", "silu*100"])
+def test_slopes_are_right_in_single_precision_at_any_scale(name, log_scale):
     x = np.random.default_rng(1).standard_normal((50, 40)).astype(np.float32)
-    response = respond(gw.activation("tanh"), x, np.full(50, log_scale))
-    right = gw.activation("tanh").derivative(math.exp(log_scale) * x.astype(np.float64))
+    response = respond(gw.activation(name), x, np.full(50, log_scale))
+    right = gw.activation(name).derivative(math.exp(log_scale) * x.astype(np.float64))
     slope = response.slope * np.exp(response.log_slope)[:, None]
     error = np.linalg.norm(slope - right, axis=1) / np.linalg.norm(right, axis=1)
     assert error.max() < 1e-4  # of the largest a, 4,000, whose rounding errors the slope magnifies

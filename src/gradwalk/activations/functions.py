@@ -39,8 +39,8 @@ class Activation:
         inner: the activation that was scaled or has the leak, if any.
         scale: the factor s of f(s a) / s.
         leak: the share s of s a + (1 - s) f(a).
-        slope_of_output: the derivative as a function of f(a), where that takes less time than as one of a; to rounding
-            errors of the size of those of f(a).
+        slope_given: the derivative as a function of a and f(a), where that takes less time than as one of a alone; to
+            rounding errors of the size of those of f(a).
         leaked: returns what `leaking` does, where that has a name of its own, as the leak of relu has.
 
     >>> Activation("cube", lambda a: a**3, lambda a: 3 * a**2).derivative(np.array([2.0]))
@@ -56,7 +56,7 @@ class Activation:
     inner: "Activation | None" = None
     scale: float = 1.0
     leak: float = 0.0
-    slope_of_output: Function | None = field(default=None, repr=False)
+    slope_given: Callable[[Any, Any], Any] | None = field(default=None, repr=False)
     leaked: "Callable[[float], Activation] | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -142,6 +142,7 @@ def _check_nesting(where: str, activation: Activation) -> None:
 
 @lru_cache(maxsize=512)  # one object per scale, because results are cached per object
 def _scaled(inner: Activation, scale: float) -> Activation:
+    given = inner.slope_given
     return Activation(
         f"{inner.name}*{written(scale)}",
         lambda a: inner.f(scale * a) / scale,
@@ -149,6 +150,7 @@ def _scaled(inner: Activation, scale: float) -> Activation:
         tuple(kink / scale for kink in inner.kinks),
         inner=inner,
         scale=scale,
+        slope_given=None if given is None else lambda a, h: given(scale * a, scale * h),
     )
 
 
@@ -160,11 +162,23 @@ def _leaking(inner: Activation, leak: float) -> Activation:
     def derivative(a: Any) -> Any:
         return leak + (1 - leak) * inner.derivative(a)
 
+    def slope_given(a: Any, h: Any) -> Any:
+        assert inner.slope_given is not None
+        return leak + (1 - leak) * inner.slope_given(a, (h - leak * a) / (1 - leak))
+
     def leaked(more: float) -> Activation:
         return inner.leaking(leak + more - leak * more)
 
-    name = f"{inner.name}@{written(leak)}"
-    return Activation(name, f, derivative, inner.kinks, inner=inner, leak=leak, leaked=leaked)
+    return Activation(
+        f"{inner.name}@{written(leak)}",
+        f,
+        derivative,
+        inner.kinks,
+        inner=inner,
+        leak=leak,
+        slope_given=None if inner.slope_given is None else slope_given,
+        leaked=leaked,
+    )
 
 
 def written(number: float) -> str:

@@ -105,10 +105,10 @@ def dropped(response: Response, mask: Array) -> Response:
 
 def _slope(activation: Activation, a: Array, h: Array) -> tuple[Array, Array]:
     """Return f'(a) as a factor and ln of another factor, so that nearly saturated layers do not underflow."""
-    through = activation.slope_of_output
-    slope = np.asarray(activation.derivative(a) if through is None else through(h)).astype(a.dtype, copy=False)
+    given = activation.slope_given
+    slope = np.asarray(activation.derivative(a) if given is None else given(a, h)).astype(a.dtype, copy=False)
     squared, log_slope = np.vecdot(slope, slope), np.zeros(len(a))
-    if through is not None and squared.min() < _SATURATED * a.shape[1]:
+    if given is not None and squared.min() < _SATURATED * a.shape[1]:
         saturated = np.flatnonzero(squared < _SATURATED * a.shape[1])
         slope[saturated] = activation.derivative(a[saturated])
         squared[saturated] = np.vecdot(slope[saturated], slope[saturated])
