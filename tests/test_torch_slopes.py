@@ -1,4 +1,4 @@
-"""The slopes of activations, with and without the engine of autograd."""
+"""The slopes of activations, and the gradients at the inputs of convolutions, as autograd has them."""
 
 import pytest
 
@@ -52,3 +52,25 @@ def test_slopes_of_two_functions_or_with_a_hook_are_those_of_autograd():
     hooked.register_hook(lambda delta: 3 * delta)
     assert torch.equal(slopes(twice, a), torch.autograd.grad(twice.sum(), a, retain_graph=True)[0])
     assert torch.allclose(slopes(hooked, a), 3 * (1 - hooked.detach().square()))
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        nn.Conv1d(4, 6, 3, padding=1),
+        nn.Conv2d(4, 6, 3, stride=2, padding=1),
+        nn.Conv2d(4, 6, (3, 1), padding=(2, 0), dilation=2, groups=2, bias=False),
+        nn.Conv2d(4, 6, 3, padding="same"),
+        nn.Conv2d(4, 6, 3, padding=1, padding_mode="circular"),
+        nn.Conv3d(4, 6, 2),
+        nn.ConvTranspose1d(4, 6, 3, stride=2),
+        nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("batched", [True, False])
+def test_the_gradient_at_the_input_of_a_convolution_is_that_of_autograd(module, batched):
+    x = torch.randn(*[2] * batched, 4, *[7] * len(module.kernel_size), generator=generator(1), requires_grad=True)
+    delta = torch.randn(module(x).shape, generator=generator(2))
+    (right,) = torch.autograd.grad(module(x), x, delta)
+    torch.testing.assert_close(draws.input_gradient(module, x.detach(), module.weight.detach(), delta), right)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -34,7 +35,13 @@ def drawn_gradients(
     outputs, inputs = [call.output for call in calls], [call.input for call in calls]
     rest = 0.0 if own is None else own - pulled_back(outputs, list(deltas), at)
     layers = [_Redrawn(call, delta) for call, delta in zip(calls, deltas, strict=True)]
-    return [pulled_back(inputs, [layer.gradient(draw) for layer in layers], at) + rest for _ in range(DRAWS)]
+    return [_through(inputs, [layer.gradient(draw) for layer in layers], at) + rest for _ in range(DRAWS)]
+
+
+def _through(outputs: list[Tensor], deltas: list[Tensor], at: Tensor | GradientEdge) -> Tensor:
+    """Return what `pulled_back` returns, without the engine of autograd if it can be."""
+    direct = _direct(outputs[0], at, deltas[0]) if len(outputs) == 1 else None
+    return pulled_back(outputs, deltas, at) if direct is None else direct
 
 
 def pulled_back(outputs: list[Tensor], deltas: list[Tensor], at: Tensor | GradientEdge) -> Tensor:
@@ -48,16 +55,16 @@ def all_slopes(outputs: Sequence[Tensor], places: Sequence[Tensor | GradientEdge
 
     ones: of the shape of each output.
     """
-    with torch.no_grad():
-        direct = [_direct_slopes(output, at, ones) for output, at in zip(outputs, places, strict=True)]
+    direct = [_direct(output, at, ones) for output, at in zip(outputs, places, strict=True)]
     return [
         pulled_back([output], [ones], at) if own is None else own
         for output, at, own in zip(outputs, places, direct, strict=True)
     ]
 
 
-def _direct_slopes(output: Tensor, at: Tensor | GradientEdge, ones: Tensor) -> Tensor | None:
-    """Return the slopes without the engine of autograd, which takes longer than the gradient; None if that cannot be.
+@torch.no_grad()
+def _direct(output: Tensor, at: Tensor | GradientEdge, delta: Tensor) -> Tensor | None:
+    """Return a gradient without the engine of autograd, which takes longer than the gradient; None if that cannot be.
 
     It can if the output is that of one function of torch's own, without hooks, of the copy that `measure` passes on.
     """
@@ -65,7 +72,7 @@ def _direct_slopes(output: Tensor, at: Tensor | GradientEdge, ones: Tensor) -> T
     hooked = output._backward_hooks or output.output_nr
     if function is None or hooked or not isinstance(at, Tensor) or not _is_next(function, at):
         return None
-    gradient: Tensor = function(ones)  # type: ignore[operator]
+    gradient: Tensor = function(delta)  # type: ignore[operator]
     return gradient
 
 
@@ -117,12 +124,7 @@ class _Redrawn:
 
     def _through_kernel(self, draw: torch.Generator) -> Tensor:
         kernel = self._drawn(weight_of(self.module).shape, draw)
-        with torch.enable_grad():
-            read = self.read.requires_grad_()
-            returned = _convolved(self.module, read, kernel)
-        gradient: Tensor = torch.autograd.grad(returned, read, self.delta)[0]
-        self.read = read.detach()
-        return gradient
+        return input_gradient(self.module, self.read, kernel, self.delta)
 
     def _drawn(self, shape: torch.Size, draw: torch.Generator) -> Tensor:
         random = torch.randn(shape, generator=draw).to(self.read)
@@ -130,6 +132,21 @@ class _Redrawn:
             flat = random.flatten(1)
             random = (torch.linalg.qr(flat.T)[0].T * math.sqrt(flat.shape[1])).reshape(shape)
         return random * self.deviation
+
+
+def input_gradient(module: Any, read: Tensor, kernel: Tensor, delta: Tensor) -> Tensor:
+    """Return the gradient at the input of a convolution with another kernel; it is not run unless it must be."""
+    gradient: Tensor
+    padded_by_zeros = isinstance(module.padding, tuple) and module.padding_mode == "zeros"
+    if padded_by_zeros and read.dim() == len(module.kernel_size) + 2:  # one operation of torch, on a batch
+        sizes = module.stride, module.padding, module.dilation, module.transposed, module.output_padding, module.groups
+        gradient = torch.ops.aten.convolution_backward(delta, read, kernel, None, *sizes, [True, False, False])[0]
+    else:
+        with torch.enable_grad():
+            own = read.detach().requires_grad_()
+            returned = _convolved(module, own, kernel)
+        gradient = torch.autograd.grad(returned, own, delta)[0]
+    return gradient
 
 
 def _convolved(module: nn.Module, read: Tensor, kernel: Tensor) -> Tensor:
