@@ -40,7 +40,8 @@ def drawn_gradients(
 
 def _through(outputs: list[Tensor], deltas: list[Tensor], at: Tensor | GradientEdge) -> Tensor:
     """Return what `pulled_back` returns, without the engine of autograd if it can be."""
-    direct = _direct(outputs[0], at, deltas[0]) if len(outputs) == 1 else None
+    with torch.no_grad():
+        direct = _direct(outputs[0], at, deltas[0]) if len(outputs) == 1 else None
     return pulled_back(outputs, deltas, at) if direct is None else direct
 
 
@@ -55,14 +56,14 @@ def all_slopes(outputs: Sequence[Tensor], places: Sequence[Tensor | GradientEdge
 
     ones: of the shape of each output.
     """
-    direct = [_direct(output, at, ones) for output, at in zip(outputs, places, strict=True)]
+    with torch.no_grad():
+        direct = [_direct(output, at, ones) for output, at in zip(outputs, places, strict=True)]
     return [
         pulled_back([output], [ones], at) if own is None else own
         for output, at, own in zip(outputs, places, direct, strict=True)
     ]
 
 
-@torch.no_grad()
 def _direct(output: Tensor, at: Tensor | GradientEdge, delta: Tensor) -> Tensor | None:
     """Return a gradient without the engine of autograd, which takes longer than the gradient; None if that cannot be.
 
