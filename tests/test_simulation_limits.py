@@ -39,7 +39,7 @@ def test_saturated_layers_do_not_underflow():
 WITH_SLOPE = [name for name in gw.activations.names() if gw.activation(name).slope_given is not None]
 
 
-@pytest.mark.parametrize("name", [*WITH_SLOPE, "elu(0.3)", "softplus(4)", "celu(2)", "gelu@0.9", "silu*3", "tanh@0.97"])
+@pytest.mark.parametrize("name", [*WITH_SLOPE, "elu(0.3)", "softplus(4)", "celu(2)", "silu*3"])
 def test_the_slope_given_the_output_is_the_derivative(name):
     assert {"tanh", "gelu", "silu", "elu"} <= set(WITH_SLOPE)
     f, a = gw.activation(name), np.linspace(-6, 6, 121)  # 0 included
@@ -47,7 +47,7 @@ def test_the_slope_given_the_output_is_the_derivative(name):
 
 
 @pytest.mark.parametrize("log_scale", [-20.0, 0.0, 2.0, 4.0, 7.0])
-@pytest.mark.parametrize("name", [*WITH_SLOPE, "gelu@0.97", "silu*100"])
+@pytest.mark.parametrize("name", [*WITH_SLOPE, "tanh@0.97", "silu*100"])
 def test_slopes_are_right_in_single_precision_at_any_scale(name, log_scale):
     x = np.random.default_rng(1).standard_normal((50, 40)).astype(np.float32)
     response = respond(gw.activation(name), x, np.full(50, log_scale))

@@ -162,23 +162,11 @@ def _leaking(inner: Activation, leak: float) -> Activation:
     def derivative(a: Any) -> Any:
         return leak + (1 - leak) * inner.derivative(a)
 
-    def slope_given(a: Any, h: Any) -> Any:
-        assert inner.slope_given is not None
-        return leak + (1 - leak) * inner.slope_given(a, (h - leak * a) / (1 - leak))
-
     def leaked(more: float) -> Activation:
         return inner.leaking(leak + more - leak * more)
 
-    return Activation(
-        f"{inner.name}@{written(leak)}",
-        f,
-        derivative,
-        inner.kinks,
-        inner=inner,
-        leak=leak,
-        slope_given=None if inner.slope_given is None else slope_given,
-        leaked=leaked,
-    )
+    name = f"{inner.name}@{written(leak)}"
+    return Activation(name, f, derivative, inner.kinks, inner=inner, leak=leak, leaked=leaked)
 
 
 def written(number: float) -> str:
