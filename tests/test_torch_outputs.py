@@ -24,10 +24,10 @@ def cross_entropy(output):
     return F.cross_entropy(output, CLASSES)
 
 
-def regression(size):
-    """Return a loss with targets of that size, relative to what a constant output has."""
+def absolute(size):
+    """Return the mean absolute error, relative to targets of that size."""
     targets = size * torch.randn(64, 1, generator=torch.Generator().manual_seed(3))
-    return lambda output: (output - targets).square().mean() / size**2
+    return lambda output: (output - targets).abs().mean() / size
 
 
 def state(model):
@@ -57,14 +57,19 @@ def test_without_a_loss_it_is_left_alone():
 
 
 @pytest.mark.parametrize(("size", "reached"), [(100.0, True), (0.03, False)])
-def test_the_targets_of_a_regression_decide(size, reached):
-    row = gwt.plan(classifier(1), example=X, loss_fn=regression(size)).row("7")
+def test_the_size_of_the_targets_decides(size, reached):
+    row = gwt.plan(classifier(1), example=X, loss_fn=absolute(size)).row("7")
     assert (row.reason == "") is reached
-    assert reached or "raise the loss" in row.reason
+    assert reached or "speaks against" in row.reason
+
+
+@pytest.mark.parametrize("loss", [lambda output: (output - 3).square().mean(), lambda output: output.exp().mean()])
+def test_a_loss_that_grows_as_a_square_or_faster_leaves_it_alone(loss):
+    assert "speaks against" in gwt.plan(classifier(1), example=X, loss_fn=loss).row("7").reason
 
 
 def test_between_both_it_is_enlarged_until_the_loss_exceeds_that_of_a_constant_by_a_quarter():
-    model, loss = classifier(1).eval(), regression(0.5)
+    model, loss = classifier(1).eval(), absolute(0.5)
     constant = classifier(1).eval()
     nn.init.zeros_(constant[7].weight)
     row = gwt.init_(model, example=X, loss_fn=loss).row("7")
@@ -80,7 +85,7 @@ def test_between_both_it_is_enlarged_until_the_loss_exceeds_that_of_a_constant_b
 
 
 def test_a_second_call_changes_nothing():
-    for outputs, loss in ((10, cross_entropy), (1, regression(0.5))):
+    for outputs, loss in ((10, cross_entropy), (1, absolute(0.5))):
         model = classifier(outputs)
         gwt.init_(model, example=X, loss_fn=loss)
         before = state(model)
@@ -133,6 +138,37 @@ def test_a_deep_chain_is_drawn_as_without_a_loss():
     assert not any(row.rescaled for row in plan.rows)
 
 
+def test_a_head_that_the_loss_does_not_depend_on_stays():
+    class Heads(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.used, self.unused = classifier()[:7], nn.Linear(64, 10), nn.Linear(64, 10)
+
+        def forward(self, x):
+            h = self.body(x)
+            return self.used(h), self.unused(h)
+
+    plan = gwt.plan(Heads(), example=X, loss_fn=lambda outputs: cross_entropy(outputs[0]))
+    assert [row.name for row in plan.drawn] == ["used"]
+
+
+def test_a_layer_with_two_names_keeps_its_parameter():
+    class TwoNames(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.head = classifier()[:7], nn.Linear(64, 10)
+            self.all = nn.ModuleList([self.body, self.head])
+
+        def forward(self, x):
+            return self.head(self.body(x))
+
+    model = TwoNames()
+    weight = model.head.weight
+    assert gwt.init_(model, example=X, loss_fn=cross_entropy).drawn
+    assert model.head.weight is weight
+    assert isinstance(weight, nn.Parameter)
+
+
 def test_a_loss_that_is_not_finite_changes_nothing():
     assert gwt.plan(classifier(), example=X, loss_fn=lambda output: output.sum() * math.nan).drawn == ()
 
@@ -145,5 +181,7 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(function):
         function(classifier(), example=X, loss_fn="cross_entropy")
     with pytest.raises(ValueError, match=rf"{function.__name__}: loss_fn\(output\) must return a tensor"):
         function(classifier(), example=X, loss_fn=lambda output: output)
+    with pytest.raises(ValueError, match=f"{function.__name__}: loss_fn fails on an output without gradient"):
+        function(classifier(), example=X, loss_fn=lambda output: torch.autograd.grad(output.sum(), output)[0].sum())
     with pytest.raises(ValueError, match=f"{function.__name__}: the model does not run on the example"):
         function(classifier(), example=torch.randn(3, 7), loss_fn=cross_entropy)

@@ -39,7 +39,14 @@ def walk_back(
     The gradients at the others come from the same backward pass and are not continued.
     """
     targets: list[Any] = [*outputs, *others]
-    plain = torch.autograd.grad(loss, targets, allow_unused=True, retain_graph=True)
+    try:
+        plain = torch.autograd.grad(loss, targets, allow_unused=True, retain_graph=True)
+    except RuntimeError as error:
+        if "checkpoint" not in str(error).lower():
+            raise
+        raise ValueError(
+            f"{where}: not measured: a reentrant checkpoint hides the gradient at its layers; pass use_reentrant=False"
+        ) from error
     places = [place for place, delta in enumerate(plain[: len(outputs)]) if delta is not None]
     if not places and all(each is None for each in plain):
         raise ValueError(f"{where}: the loss has no gradient at any weight layer")

@@ -108,7 +108,7 @@ def compare(model: nn.Module, inputs: Inputs, loss_fn: Loss, *, activation: Give
     schemes: dict[str, Callable[[], object]] = {
         "own": lambda: None,
         "kaiming": lambda: _fill(model, lambda w: nn.init.kaiming_normal_(w, nonlinearity="relu")),
-        "orthogonal": lambda: _fill(model, nn.init.orthogonal_),
+        "orthogonal": lambda: _fill(model, _orthogonal_),
         "gradwalk": lambda: _init(model, activation, inputs),
     }
     walks = {}
@@ -140,6 +140,12 @@ def _fill(model: nn.Module, fill: Callable[[torch.Tensor], object]) -> None:
             weight = module.weight
             assert isinstance(weight, torch.Tensor)
             fill(weight)
+
+
+def _orthogonal_(weight: torch.Tensor) -> None:
+    precise = weight.to(torch.promote_types(weight.dtype, torch.float32))  # half precision has no QR decomposition
+    with torch.no_grad():
+        weight.copy_(nn.init.orthogonal_(precise.detach()))
 
 
 def _init(model: nn.Module, activation: Given, inputs: Inputs) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
-from torch import fx, nn
+from torch import Tensor, fx, nn
+from torch.utils._pytree import tree_map_only
 
 from gradwalk.torch.roles import QUERIES
 from gradwalk.torch.signals import Signal
@@ -73,10 +74,19 @@ def check_materialised(modules: Iterable[nn.Module], where: str) -> None:
 
 
 def arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the positional and the keyword arguments that an example stands for: a tensor, a tuple or a dict."""
+    """Return the positional and the keyword arguments that an example stands for: a tensor, a tuple or a dict.
+
+    Tensors are copied, because a model may change what it is given in place.
+    """
+    example = tree_map_only(Tensor, _copied, example)
     if isinstance(example, Mapping):
         return (), dict(example)
     return (tuple(example), {}) if isinstance(example, tuple | list) else ((example,), {})
+
+
+def _copied(tensor: Tensor) -> Tensor:
+    with torch.no_grad():
+        return tensor.detach().clone().requires_grad_(tensor.requires_grad)
 
 
 def follow_code(trace: Trace) -> str:

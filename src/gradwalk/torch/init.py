@@ -39,8 +39,8 @@ def init_(
     become 0, except those with one value other than 0 in all entries, which were set on purpose; in other models biases
     stay, or shrink with their weights. Never touched unless `only` names them: frozen, shared and parametrised weights,
     adapters, layers that are zero or clearly scaled on purpose, and all that is outside the theory. The model is run
-    once, on the example, unless it is a plain `nn.Sequential` or no example is given; with `loss_fn` up to six times
-    more.
+    once, on the example, unless it is a plain `nn.Sequential` or no example is given; with `loss_fn` up to eight times
+    more per output layer.
 
     Args:
         model: any torch.nn.Module.

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gradwalk.activations import Array
@@ -147,13 +147,13 @@ def measure(model: nn.Module, inputs: Inputs, loss_fn: Loss, where: str, trace: 
         stack.enter_context(torch.enable_grad())
         stack.enter_context(undisturbed(modules))
         calls = Calls(weight_layers(model))
-        args, kwargs = tree_map(_usable, arguments(inputs))
+        args, kwargs = arguments(inputs)
         between = None if trace is None else Between(trace)
         output = _run(model, args, kwargs, between, calls, stack)
         loss = loss_fn(output)
         others = _Others(between, output)
-        seen = calls.list.copy()
-        _check_loss(loss, seen, others, where)
+        _check_loss(loss, calls.list, others, where)
+        seen = [call for call in calls.list if call.output.numel()]
         if trace is not None:
             _place(seen, trace)
         outputs = [call.output for call in seen]
@@ -261,15 +261,11 @@ def _is_plain(trace: Trace) -> bool:
     return follow_chain(trace) and not any(node.op in _BETWEEN for node in trace.nodes)
 
 
-def _usable(argument: Any) -> Any:
-    return argument.clone() if isinstance(argument, Tensor) and argument.is_inference() else argument
-
-
 def _check_loss(loss: Any, calls: list[Call], others: _Others, where: str) -> None:
     one_value(loss, where)
     if not calls and not others.parameters:
         raise ValueError(f"{where}: the model ran no weight layer ({NAMES})")
-    if any(call.output.numel() == 0 for call in calls):
+    if any(call.output.dim() and not len(call.output) for call in calls):
         raise ValueError(f"{where}: inputs must have at least one example, got an empty batch")
     if not loss.requires_grad:
         raise ValueError(f"{where}: the loss has no gradient; does loss_fn detach the output or return a constant?")

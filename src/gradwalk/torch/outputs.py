@@ -1,17 +1,19 @@
 """Output layers, whose law is half of what matters: how large an output should be depends on the targets.
 
-Many models start with an output layer a few times smaller than its law, and train faster with a larger one, unless the
-targets are smaller still (results/heads.md). A loss on an example shows which is the case: outputs may grow towards the
-law until that loss exceeds the one of outputs that are the same for all inputs by a quarter.
+Many models start with an output layer a few times smaller than its law, and train faster with a larger one if their
+targets are classes; if these are numbers, they do not, or suffer (results/heads.md, results/outputs.md). A loss on an
+example shows both. One that grows as the square of large outputs, or faster, compares them with numbers, and output
+layers are left alone. Otherwise they may grow towards the law, until that loss exceeds the one of an output that is the
+same for all inputs by a quarter.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import nn
-from torch.func import functional_call
 
 from gradwalk.plans import LayerRole, PlanRow
 from gradwalk.torch.follow import arguments
@@ -19,12 +21,13 @@ from gradwalk.torch.layers import WeightLayer
 from gradwalk.torch.losses import Loss, check_function, one_value
 from gradwalk.torch.sections import FINE, PARTLY
 from gradwalk.torch.undisturbed import undisturbed
-from gradwalk.torch.weight_layers import weight_of
 
 _RISE = 0.25  # by which the loss may exceed that of a constant output
+_FAR = 100.0  # times its law an output is large;
+_STEEP = 3.0  # twice as large it has twice the loss if that is linear, and 4 times if it is a square
 _HALVINGS = 4  # of the range in which the factor is searched, on a logarithmic scale
 _LEAST = 1.5  # factors below it are not worth a change
-_LARGE = f"an output layer: {_LEAST:g} times as large, it would raise the loss on the example too far"
+_AGAINST = "an output layer: the loss on the example speaks against a larger one"
 
 
 class ExampleLoss:
@@ -34,25 +37,39 @@ class ExampleLoss:
         check_function(loss_fn, where)
         if example is None:
             raise ValueError(f"{where}: loss_fn needs example=, an input to run the model on")
-        self.model, self.loss_fn, self.where = model, loss_fn, where
-        self.args, self.kwargs = arguments(example)
-        self._names = {id(parameter): name for name, parameter in model.named_parameters()}
+        self.model, self.example, self.loss_fn, self.where = model, example, loss_fn, where
 
     def times(self, factors: Mapping[nn.Module, float]) -> float:
         """Return the loss with the weights of these layers multiplied, in the model's own mode.
 
         Dropout and the like draw the same numbers in every call.
         """
-        with torch.no_grad(), undisturbed(list(self.model.modules())):
-            scaled = {self._name(layer): weight_of(layer) * factor for layer, factor in factors.items()}
+        args, kwargs = arguments(self.example)
+        with torch.no_grad(), undisturbed(list(self.model.modules())), _multiplied(factors):
             try:
-                output = functional_call(self.model, scaled, self.args, self.kwargs)
+                output = self.model(*args, **kwargs)
             except Exception as error:
                 raise ValueError(f"{self.where}: the model does not run on the example: {error}") from error
-            return float(one_value(self.loss_fn(output), self.where))
+            try:
+                loss = self.loss_fn(output)
+            except Exception as error:
+                raise ValueError(f"{self.where}: loss_fn fails on an output without gradient: {error}") from error
+            return float(one_value(loss, self.where))
 
-    def _name(self, layer: nn.Module) -> str:
-        return self._names[id(layer._parameters["weight"])]
+
+@contextmanager
+def _multiplied(factors: Mapping[nn.Module, float]) -> Iterator[None]:
+    """Multiply the weights of layers, and put their own back on exit: the same memory, not a copy."""
+    weights = [(layer._parameters["weight"], factor) for layer, factor in factors.items()]
+    own = [(weight, weight.data) for weight, _ in weights if weight is not None]
+    try:
+        for weight, factor in weights:
+            if weight is not None:
+                weight.data = weight.data * factor
+        yield
+    finally:
+        for weight, values in own:
+            weight.data = values
 
 
 def enlarged(rows: Sequence[PlanRow], layers: Sequence[WeightLayer], loss: ExampleLoss) -> list[PlanRow]:
@@ -61,18 +78,11 @@ def enlarged(rows: Sequence[PlanRow], layers: Sequence[WeightLayer], loss: Examp
     Only layers that would be left alone because their own scale serves are changed. Their own weights are multiplied
     rather than drawn, so that the loss is the one that was measured.
     """
-    modules = [layer.module for layer in layers]
-    ratios = {
-        module: row.proposed / row.std
-        for module, row in zip(modules, rows, strict=True)
-        if row.proposed is not None and _is_small(row)
-    }
-    if not ratios:
-        return list(rows)
-    share = _largest_share(ratios, loss)
     return [
-        _enlarged(row, ratios[module] ** share) if module in ratios else row
-        for module, row in zip(modules, rows, strict=True)
+        _enlarged(row, _largest_factor(layer.module, row.proposed / row.std, loss))
+        if row.proposed is not None and _is_small(row)
+        else row
+        for layer, row in zip(layers, rows, strict=True)
     ]
 
 
@@ -81,28 +91,26 @@ def _is_small(row: PlanRow) -> bool:
     return kept and row.proposed is not None and 0 < row.std < row.proposed
 
 
-def _largest_share(ratios: Mapping[nn.Module, float], loss: ExampleLoss) -> float:
-    """Return the largest exponent of the factors, from 0 to 1, at which the loss does not rise too far."""
-    constant = loss.times(dict.fromkeys(ratios, 0.0))
-    limit = constant + _RISE * abs(constant)
-
-    def fits(share: float) -> bool:
-        return loss.times({module: ratio**share for module, ratio in ratios.items()}) <= limit
-
-    if fits(1.0):
+def _largest_factor(layer: nn.Module, ratio: float, loss: ExampleLoss) -> float:
+    """Return the largest factor, from 1 to the ratio of the law to the own scale, that the loss allows."""
+    constant, far, further = (loss.times({layer: factor}) for factor in (0.0, _FAR * ratio, 2 * _FAR * ratio))
+    if not (abs(constant) < far and further < _STEEP * far):  # nor where it is not finite, or does not depend on it
         return 1.0
+    limit = constant + _RISE * abs(constant)
     low, high = 0.0, 1.0
+    if loss.times({layer: ratio}) <= limit:
+        return ratio
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+        low, high = (middle, high) if loss.times({layer: ratio**middle}) <= limit else (low, middle)
+    return float(ratio**low)
 
 
 def _enlarged(row: PlanRow, factor: float) -> PlanRow:
     assert row.proposed is not None
     assert row.gain is not None
     if factor < _LEAST:
-        return row._replace(reason=_LARGE)
+        return row._replace(reason=_AGAINST)
     below = row.std * factor / row.proposed
     how_far = "up to its law" if math.isclose(below, 1) else "as far as the loss on the example allows"
     return row._replace(

@@ -24,7 +24,7 @@ from gradwalk.chains.choices import Choice, Given, Selection
 from gradwalk.chains.draft import on_purpose
 from gradwalk.checks import Weights
 from gradwalk.gains import GainEstimate, Passage, unsteady_message
-from gradwalk.plans import DEEP, Plan, PlanRow
+from gradwalk.plans import DEEP, LayerRole, Plan, PlanRow
 from gradwalk.plans import LeftAlone as Module
 from gradwalk.torch.graph import RESETS
 from gradwalk.torch.laws import Law, gate_gain, unbiased_gains
@@ -70,14 +70,15 @@ def plan(
             it would be left alone otherwise.
         skip: names, patterns or types of the layers to leave alone.
         keep_fine: leave alone the layers whose own scale already serves: sections between norms and residual sums that
-            are at most 6 times too small or 3 times too large (100 times for branches that begin with a norm), and
-            chains that shrink the gradient by less than ten million, which optimizers such as Adam cope with, or let it
-            grow by less than a hundred. Larger weights learn more slowly at a given rate, so that drawing them again
-            would cost more than it brings.
+            are at most 6 times too small or 3 times too large (100 times for branches that begin with a norm; outside
+            branches each layer may be 6 times too small), and chains that shrink the gradient by less than ten million,
+            which optimizers such as Adam cope with, or let it grow by less than a hundred. Larger weights learn more
+            slowly at a given rate, so that drawing them again would cost more than it brings.
         loss_fn: returns the loss of the model's output for the example, a scalar. With it, output layers that are too
             small by their law, but would be left alone, are enlarged: up to their law, and as far as the loss on the
-            example exceeds that of a constant output by no more than a quarter. For that the model is run up to six
-            times more, in its own mode and without gradient.
+            example exceeds that of a constant output by no more than a quarter. A loss that grows as the square of its
+            outputs leaves them alone. For each of them the model is run up to eight times, in its own mode and without
+            gradient.
 
     Returns:
         The plan, which prints as a table.
@@ -201,8 +202,10 @@ class Draft:
             if self.stds[layer.name] > 0
         }
         normed = {name for name, each in self.reach.sums.items() if self.reach.begins_with_norm(each)}
+        layers = self.layers.weight_layers
+        branches = {layer.name for layer in layers if self.reach.role(layer) is LayerRole.BRANCH} | set(self.reach.sums)
         kept = kept_sections(
-            self.layers.weight_layers, self.reach.continues, ratios, self._purposes.keys(), normed, self.is_chain
+            layers, self.reach.continues, ratios, self._purposes.keys(), normed, branches, self.is_chain
         )
         return {name: reason for name, reason in kept.items() if not self.selection.names(name)}
 

@@ -30,7 +30,7 @@ def read_off(model: nn.Module) -> list[tuple[str, nn.Module, Activation]] | None
     for name, module in _leaves(model, ""):
         kind = type(module)
         if kind in _READABLE:
-            weight = module._parameters["weight"]
+            weight = module._parameters.get("weight")
             if weight is None or id(weight) in seen or not _is_drawable(weight) or is_padded(module):
                 return None
             seen.add(id(weight))

@@ -25,7 +25,7 @@ def stuck_shares(calls: Sequence[Call], after: Sequence[Activation | None]) -> A
     shares = np.full(len(calls), math.nan)
     places: dict[tuple[Activation, bool], list[int]] = {}
     for place, (call, f) in enumerate(zip(calls, after, strict=True)):
-        if f is not None and call.output.dim() and len(call.output) >= _FEWEST and not call.output.is_complex():
+        if f is not None and call.output.dim() > 1 and len(call.output) >= _FEWEST and not call.output.is_complex():
             places.setdefault((f, is_dense(call.module)), []).append(place)
     for (f, dense), own in places.items():
         shares[own] = _shares([calls[place].output.detach() for place in own], dense, f)

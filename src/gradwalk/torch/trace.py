@@ -109,7 +109,7 @@ class Trace:
         if role in (Role.ATTENTION, Role.RECURRENT):
             return self._mixed(name, signals, Note.ATTENTION if role is Role.ATTENTION else Note.RECURRENT)
         settings = {key: value for key, value in vars(module).items() if not key.startswith("_")}
-        return self._through_role(role, type(module).__name__, name, signal, settings, sizes)
+        return self._through_role(role, type(module).__name__, name, signals or [signal], settings, sizes)
 
     def through_function(
         self,
@@ -148,12 +148,19 @@ class Trace:
         if role is Role.PRODUCT:
             return self._gated(name, signals)
         settings = dict(zip(("input", "p"), args, strict=False)) | dict(kwargs)
-        return self._through_role(role, name, f"{name}()", signal, settings, sizes)
+        return self._through_role(role, name, f"{name}()", signals, settings, sizes)
 
     def _through_role(
-        self, role: Role, kind: str, name: str, signal: Signal, settings: Mapping[str, Any], sizes: Sizes | None
+        self,
+        role: Role,
+        kind: str,
+        name: str,
+        signals: Sequence[Signal],
+        settings: Mapping[str, Any],
+        sizes: Sizes | None,
     ) -> Signal:
-        """Return the signal after what modules and functions share."""
+        """Return the signal after what modules and functions share; of several, the first is the one that passes."""
+        signal = signals[0]
         if role is Role.PASSING:
             return signal._replace(channels=0)
         if role is Role.EMBEDDING:
@@ -171,7 +178,7 @@ class Trace:
         if role is Role.MATRIX_PRODUCT:
             return self._scaled(signal, None)
         known = f"the output of {kind}, which gradwalk does not know" if not name.endswith("()") else name
-        return signal.unknown(f"it reads {known}")._replace(node=self._add(Op.UNKNOWN, [signal], name or kind))
+        return signal.unknown(f"it reads {known}")._replace(node=self._add(Op.UNKNOWN, signals, name or kind))
 
     def _through_weights(self, module: nn.Module, signal: Signal, sizes: Sizes | None) -> Signal:
         name = self.names[module]

@@ -17,6 +17,7 @@ def undisturbed(modules: Collection[nn.Module], *, evaluating: bool = False) -> 
     """
     modes = [(module, module.training) for module in modules]
     buffers = [(module, dict(module._buffers)) for module in modules if module._buffers]
+    without = [module for module in modules if not module._buffers]
     values = {id(buffer): buffer.clone() for _, own in buffers for buffer in own.values() if buffer is not None}
     parameters = (p for module in modules for p in module._parameters.values() if p is not None)
     with _eager(), torch.random.fork_rng(devices=sorted({p.get_device() for p in parameters if p.is_cuda})):
@@ -30,7 +31,11 @@ def undisturbed(modules: Collection[nn.Module], *, evaluating: bool = False) -> 
                 if module.training != mode:
                     _set_mode(module, mode)
             with torch.no_grad():
+                for module in without:
+                    module._buffers.clear()
                 for module, own in buffers:
+                    for name in module._buffers.keys() - own.keys():
+                        del module._buffers[name]
                     module._buffers.update(own)
                     for buffer in own.values():
                         if buffer is not None and not torch.equal(buffer, values[id(buffer)]):

@@ -113,8 +113,8 @@ class Judge:
     def scales(self) -> list[_Scale]:
         """The scales of all weights, those of layers first."""
         walk = self.walk
-        layers = zip(walk.layers, walk.gains.tolist(), walk.relative.tolist(), strict=True)
-        own = [_Scale(name, gain, self.typical, True, relative) for name, gain, relative in layers]
+        gains, relative = walk.gains.tolist(), walk.relative.tolist()
+        own = [_Scale(walk.layers[run], gains[run], self.typical, True, relative[run]) for run in self._first_runs]
         return own + [_Scale(each.name, each.gain, *self._peers(each), each.relative) for each in walk.parameters]
 
     def _peers(self, each: "Parameter") -> tuple[float, bool]:
@@ -131,8 +131,16 @@ class Judge:
 
     @cached_property
     def positive(self) -> list[float]:
-        """The gains of the layers that are not zero."""
-        return [gain for gain in self.walk.gains if 0 < gain < math.inf] or [1.0]
+        """The gains of the layers that are not zero, each counted once, however often it runs."""
+        return [gain for gain in self.walk.gains[self._first_runs] if 0 < gain < math.inf] or [1.0]
+
+    @cached_property
+    def _first_runs(self) -> list[int]:
+        """The places of the first run of each layer; further ones have a number after their name."""
+        places: dict[str, int] = {}
+        for place, name in enumerate(self.walk.layers):
+            places.setdefault(name.partition("#")[0], place)
+        return list(places.values())
 
     def _is_off(self, each: _Scale) -> bool:
         if not 0 < each.gain < math.inf:

@@ -71,7 +71,7 @@ class _Watch(TorchFunctionMode):
         tensors = _tensors(output)
         if signal is not None and tensors and self.trace.nodes[signal.node].op in _MEASURED:
             self.inside += 1  # what follows is not the model's
-            self.trace.squares[signal.node] = float(tensors[0].detach().double().square().mean())
+            self.trace.squares[signal.node] = float(_size(tensors[0]))
             self.inside -= 1
         for tensor in tensors:
             if signal is None:
@@ -95,6 +95,12 @@ class _Watch(TorchFunctionMode):
     def finish(self, module: nn.Module, args: Any, output: Any) -> None:
         if not self.inside:
             self.trace.outputs = tuple(self.known(_tensors(output)))
+
+
+def _size(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the mean square of the values, in double precision."""
+    values = tensor.detach().abs() if tensor.is_complex() else tensor.detach()
+    return values.double().square().mean()
 
 
 def _sizes(tensors: list[torch.Tensor], output: Any) -> Sizes | None:

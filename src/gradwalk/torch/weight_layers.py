@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from gradwalk.torch.undisturbed import undisturbed
+
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 KINDS = (nn.Linear, *_CONVOLUTIONS, *TRANSPOSED)
@@ -42,8 +44,7 @@ def fan_in(module: nn.Module) -> int:
     """
     if type(module) is nn.Linear:
         return module.in_features
-    weight = module.weight
-    assert isinstance(weight, Tensor)
+    weight = weight_of(module)
     if not isinstance(module, TRANSPOSED):
         return len(weight) if _is_conv1d(module) else weight.shape[1:].numel()
     positions = weight.shape[2:].numel() / torch.Size(module.stride).numel()
@@ -62,7 +63,8 @@ def weight_of(module: nn.Module) -> Tensor:
     """Return the weight of a layer, also where a parametrisation computes it."""
     weight = module._parameters.get("weight")
     if weight is None:
-        computed = module.weight
+        with torch.no_grad(), undisturbed(list(module.modules()), evaluating=True):  # spectral norms change buffers
+            computed = module.weight
         assert isinstance(computed, Tensor)
         return computed.detach()
     return weight.detach()
