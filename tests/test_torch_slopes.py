@@ -74,3 +74,9 @@ def test_the_gradient_at_the_input_of_a_convolution_is_that_of_autograd(module, 
     delta = torch.randn(module(x).shape, generator=generator(2))
     (right,) = torch.autograd.grad(module(x), x, delta)
     torch.testing.assert_close(draws.input_gradient(module, x.detach(), module.weight.detach(), delta), right)
+
+
+def test_the_gradient_of_one_part_of_a_split_signal_is_that_of_autograd():
+    a = layer_output()
+    first, _ = a.clone().chunk(2, dim=1)
+    assert torch.equal(slopes(first, a), torch.autograd.grad(first.sum(), a)[0])

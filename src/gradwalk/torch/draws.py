@@ -81,6 +81,8 @@ def _is_next(function: Node, at: Tensor) -> bool:
     """Return whether a function of torch's own read only a tensor, or the copy of it that `measure` passes on."""
     if isinstance(function, FunctionCtx) or len(function.next_functions) != 1 or at.grad_fn is None:
         return False
+    if len(function._input_metadata) != 1:  # it returned several tensors, as split does, and takes a gradient of each
+        return False
     own = at.grad_fn, at.output_nr
     read = function.next_functions[0]
     if read == own:
