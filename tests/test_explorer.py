@@ -9,9 +9,10 @@ import pytest
 import gradwalk as gw
 from gradwalk.report.explorer import fragment, write_explorer
 
-DESKTOP, PHONE = (1280, 900), (390, 844)
+DESKTOP, PHONE, SMALL_PHONE = (1280, 900), (390, 844), (320, 600)
 WIDTH, DEPTH = 20, 25
 SMALL = f"#explorer?a=relu,gaussian,{WIDTH},{DEPTH},unbiased"  # for tests that claim nothing of the network's size
+USUAL = "#explorer?a=relu,gaussian,100,200,unbiased"  # what the page shows without a link
 
 
 @pytest.fixture(scope="module")
@@ -19,28 +20,66 @@ def file(tmp_path_factory):
     return write_explorer(tmp_path_factory.mktemp("explorer") / "explorer.html")
 
 
+class Window:
+    """A browser window with the explorer, and what goes wrong in it: messages, errors and network requests."""
+
+    def __init__(self, chromium, file, size=DESKTOP, scheme="light", link="", **more):
+        self.context = chromium.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, **more)
+        self.context.set_default_timeout(60_000)
+        self.page, self.problems = self.context.new_page(), []
+        self.page.on("request", self._requested)
+        self.page.on("console", lambda message: self.problems.append(message.text))
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.goto(file.as_uri() + link)
+        settle(self.page)
+
+    def _requested(self, request):
+        if not request.url.startswith(("file:", "data:")):
+            self.problems.append(request.url)
+
+
 @pytest.fixture
 def open_page(chromium, file):
-    """Return a function that opens the explorer; network requests and console messages fail the test."""
-    contexts, requests, messages = [], [], []
+    """Return a function that opens the explorer in a new window; what goes wrong in it fails the test."""
+    windows = []
 
-    def open_explorer(size=DESKTOP, scheme="light", link="", **more):
-        context = chromium.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, **more)
-        contexts.append(context)
-        context.set_default_timeout(60_000)
-        page = context.new_page()
-        page.on("request", lambda request: requests.append(request.url))
-        page.on("console", lambda message: messages.append(message.text))
-        page.on("pageerror", lambda error: messages.append(str(error)))
-        page.goto(file.as_uri() + link)
-        settle(page)
-        return page
+    def open_explorer(*arguments, **more):
+        windows.append(Window(chromium, file, *arguments, **more))
+        return windows[-1].page
 
     yield open_explorer
-    for context in contexts:
-        context.close()
-    assert not messages
-    assert all(url.startswith(("file:", "data:")) for url in requests)
+    for window in windows:
+        window.context.close()
+    assert [window.problems for window in windows] == [[] for _ in windows]
+
+
+@pytest.fixture(scope="module")
+def shared(chromium, file):
+    window = Window(chromium, file, link=SMALL)
+    assert not window.problems
+    yield window
+    window.context.close()
+
+
+@pytest.fixture
+def explore(shared):
+    """Return a function that shows the networks of a link in the window that tests share, without loading anew.
+
+    A new window takes ten times as long as a small network.
+    """
+
+    def show(link=SMALL):
+        shared.page.emulate_media(color_scheme="light")
+        shared.page.evaluate(
+            "(link) => { document.activeElement.blur(); gradwalkExplorer.page.open(gradwalkExplorer.choiceOf(link)); }",
+            link,
+        )
+        settle(shared.page)
+        return shared.page
+
+    shared.problems.clear()
+    yield show
+    assert not shared.problems
 
 
 def settle(page):
@@ -80,13 +119,6 @@ def mean_of(page, place=0):
     return tuple(float(part) for part in shown.split(" ± "))
 
 
-def make_small(page):
-    """Set width 20 and depth 25, at which solving for the gain is fast."""
-    press(page, "width", "ArrowLeft", times=7)
-    press(page, "depth", "ArrowLeft", times=9)
-    assert (text(page, "width-value"), text(page, "depth-value")) == ("20", "25")
-
-
 def test_fragment_is_one_section_that_fetches_nothing():
     html = fragment()
     assert len(re.findall(r"<section\b", html)) == len(re.findall("</section>", html)) == 1
@@ -104,8 +136,8 @@ def test_fragment_is_one_section_that_fetches_nothing():
 
 
 @pytest.mark.parametrize(("size", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")], ids=["desktop", "phone"])
-def test_a_slider_changes_the_numbers_and_the_picture(open_page, size, scheme):
-    page = open_page(size, scheme, SMALL)
+def test_a_slider_changes_the_numbers_and_the_picture(explore, open_page, size, scheme):
+    page = explore() if size == DESKTOP else open_page(size, scheme, SMALL)
     for name, key in (
         ("width", "ArrowLeft"),
         ("depth", "ArrowRight"),
@@ -124,21 +156,22 @@ def test_a_slider_changes_the_numbers_and_the_picture(open_page, size, scheme):
     assert numbers(page)[0][2].startswith(shown.replace("-", "−") + " ±")
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE, (320, 600)], ids=["desktop", "phone", "small phone"])
-def test_nothing_is_wider_than_the_screen(open_page, size):
-    page = open_page(size, link=SMALL)
+def test_nothing_is_wider_than_the_screen(open_page):
+    page = open_page(SMALL_PHONE, link=SMALL)
     page.select_option("#explorer-activation", "gelu")
     settle(page)
-    wide = page.evaluate(
-        "[...document.querySelectorAll('#explorer *')].filter((node) => node.getBoundingClientRect().right >"
-        " document.documentElement.clientWidth + 0.5).map((node) => node.id || node.tagName)"
-    )
-    assert wide == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+    for size in (SMALL_PHONE, DESKTOP, PHONE):  # narrow at first, and made narrower
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        wide = page.evaluate(
+            "[...document.querySelectorAll('#explorer *')].filter((node) => node.getBoundingClientRect().right >"
+            " document.documentElement.clientWidth + 0.5).map((node) => node.id || node.tagName)"
+        )
+        assert wide == [], size
+        assert page.evaluate("document.documentElement.scrollWidth") <= size[0], size
 
 
-def test_picture_follows_the_colour_scheme(open_page):
-    page = open_page(link=SMALL)
+def test_picture_follows_the_colour_scheme(explore):
+    page = explore()
     light = picture(page)
     page.emulate_media(color_scheme="dark")
     page.wait_for_function(
@@ -146,10 +179,12 @@ def test_picture_follows_the_colour_scheme(open_page):
     )
 
 
-def test_the_gain_follows_the_activation(open_page):
-    page = open_page()
+def test_the_gain_follows_the_activation(explore):
+    page = explore("#explorer?a=relu,gaussian,100,30,unbiased")
     assert text(page, "prediction") == f"{gw.gain('relu', 100):.5f}"
-    make_small(page)
+    press(page, "width", "ArrowLeft", times=7)
+    press(page, "depth", "ArrowLeft")
+    assert (text(page, "width-value"), text(page, "depth-value")) == ("20", "25")
     page.select_option("#explorer-activation", "tanh")
     settle(page)
     value, error = map(float, text(page, "prediction").split(" ± "))
@@ -160,8 +195,8 @@ def test_the_gain_follows_the_activation(open_page):
     assert abs(mean) < 4 * error + 0.01
 
 
-def test_a_gain_of_ones_own_lasts_until_the_activation_changes(open_page):
-    page = open_page(link=SMALL)
+def test_a_gain_of_ones_own_lasts_until_the_activation_changes(explore):
+    page = explore()
     page.fill("#explorer-gain", "1.5")
     settle(page)
     press(page, "depth", "ArrowLeft")
@@ -173,8 +208,8 @@ def test_a_gain_of_ones_own_lasts_until_the_activation_changes(open_page):
 
 
 @pytest.mark.parametrize(("rule", "gain"), [("he", math.sqrt(2)), ("xavier", 1.0), ("torch", math.sqrt(1 / 3))])
-def test_a_button_sets_the_gain_of_a_known_initialiser(open_page, rule, gain):
-    page = open_page(link=SMALL)
+def test_a_button_sets_the_gain_of_a_known_initialiser(explore, rule, gain):
+    page = explore()
     page.click(f"#explorer-{rule}")
     settle(page)
     assert float(page.input_value("#explorer-gain")) == pytest.approx(gain, abs=1e-5)
@@ -186,8 +221,8 @@ def test_a_button_sets_the_gain_of_a_known_initialiser(open_page, rule, gain):
 
 
 @pytest.mark.parametrize("depth", [5, 200, 1000])
-def test_the_slider_is_centred_on_the_unbiased_gain_and_spans_the_same_drift_at_every_depth(open_page, depth):
-    page = open_page(link=f"#explorer?a=relu,gaussian,{WIDTH},{depth},unbiased&walks=20")
+def test_the_slider_is_centred_on_the_unbiased_gain_and_spans_the_same_drift_at_every_depth(explore, depth):
+    page = explore(f"#explorer?a=relu,gaussian,{WIDTH},{depth},unbiased&walks=20")
     assert page.input_value("#explorer-gain-slider") == "0"
     press(page, "gain-slider", "ArrowRight")
     gain = network(page)["gain"]
@@ -199,8 +234,8 @@ def test_the_slider_is_centred_on_the_unbiased_gain_and_spans_the_same_drift_at_
     assert network(page)["rule"] == "unbiased"
 
 
-def test_two_networks_are_drawn_over_each_other(open_page):
-    page = open_page(link=SMALL)
+def test_two_networks_are_drawn_over_each_other(explore):
+    page = explore()
     alone = picture(page)
     page.click("#explorer-network-b")
     settle(page)
@@ -247,8 +282,8 @@ def test_link_and_python_are_copied(open_page):
     assert page.evaluate("navigator.clipboard.readText()") == page.text_content("#explorer-python")
 
 
-def test_the_python_code_samples_the_same_networks(open_page):
-    page = open_page(link="#explorer?a=tanh,orthogonal,20,25,unbiased&b=relu,gaussian,50,30,he&walks=20&seed=7")
+def test_the_python_code_samples_the_same_networks(explore):
+    page = explore("#explorer?a=tanh,orthogonal,20,25,unbiased&b=relu,gaussian,50,30,he&walks=20&seed=7")
     code = page.text_content("#explorer-python")
     names = {}
     exec(code.replace("b.plot(ax=a.plot())", ""), names)
@@ -284,8 +319,8 @@ def test_a_finger_reads_the_walks(open_page):
     assert "layers back" in text(page, "readout")
 
 
-def test_unsteady_activations_are_labelled(open_page):
-    page = open_page(link=SMALL)
+def test_unsteady_activations_are_labelled(explore):
+    page = explore()
     assert "unsteady" not in text(page, "note")
     page.select_option("#explorer-activation", "silu")
     settle(page)
@@ -293,8 +328,8 @@ def test_unsteady_activations_are_labelled(open_page):
     assert "grows with depth" in text(page, "note")
 
 
-def test_the_page_reports_that_there_is_no_unbiased_gain(open_page):
-    page = open_page()
+def test_the_page_reports_that_there_is_no_unbiased_gain(explore):
+    page = explore(USUAL)
     press(page, "width", "Home")
     page.select_option("#explorer-activation", "tanh")
     settle(page)
@@ -308,8 +343,8 @@ def test_the_page_reports_that_there_is_no_unbiased_gain(open_page):
     ("name", "value", "message"),
     [("gain", "", "gain must be"), ("gain", "1000", "gain must be"), ("seed", "-1", "seed must be")],
 )
-def test_an_invalid_number_is_reported(open_page, name, value, message):
-    page = open_page(link=SMALL)
+def test_an_invalid_number_is_reported(explore, name, value, message):
+    page = explore()
     page.fill(f"#explorer-{name}", value)
     settle(page)
     assert message in text(page, "result")
@@ -369,8 +404,8 @@ def test_every_control_has_a_name_and_is_reached_by_keyboard(open_page):
     assert page.get_attribute("#explorer-depth", "aria-valuetext") == "200"
 
 
-def test_the_angle_of_two_gradients_has_a_picture_and_a_number_for_each_network(open_page):
-    page = open_page()
+def test_the_angle_of_two_gradients_has_a_picture_and_a_number_for_each_network(explore):
+    page = explore(USUAL)
     assert re.fullmatch(r"1\.\d directions of 100 pass\.", text(page, "directions"))
     before = picture(page, "angles-picture")
     page.select_option("#explorer-activation", "linear")

@@ -3,6 +3,7 @@
 import html
 import inspect
 import json
+import os
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -12,28 +13,50 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from filelock import FileLock
 from helpers.accessibility import serious_violations
 
 ROOT = Path(__file__).parents[1]
 SIZES = {"desktop": (1400, 900), "tablet": (820, 1180), "phone": (390, 844)}
 FIRST = 12  # results
+SEARCHES = """async (texts) => {
+  const parts = ["__input", "-result", "-result__list"];
+  const [box, result, list] = parts.map((part) => document.querySelector(`.md-search${part}`));
+  const anchors = {};
+  for (const text of texts) {
+    list.replaceChildren();
+    const changes = { childList: true, subtree: true }; // the number of results, even if it is 0, and the results
+    const shown = new Promise((resolve) => new MutationObserver(resolve).observe(result, changes));
+    box.value = text;
+    box.dispatchEvent(new Event("keyup"));
+    await shown;
+    anchors[text] = [...list.querySelectorAll(".md-search-result__link")].map((link) => link.hash.slice(1));
+  }
+  return anchors;
+}"""
 EXPLORER = """[getComputedStyle(document.getElementById("explorer")).color,
  document.getElementById("explorer-walks-picture").toDataURL()]"""
+LOW = 300  # pixels, where only the width of a page counts: drawing takes time
 PATIENCE = 120_000  # milliseconds, on a machine that does other things
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
-    """The site, built as `make docs` does; a warning fails."""
+    """The site, built as `make docs` does, by the first worker that needs it; a warning fails."""
     for package in ("latex2mathml", "material", "mkdocstrings_handlers.python", "typer"):
         pytest.importorskip(package)
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
 
-    folder = tmp_path_factory.mktemp("site")
-    config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True)
-    config.plugins.on_startup(command="build", dirty=False)
-    build(config)
+    workers = tmp_path_factory.getbasetemp()
+    folder = (workers.parent if "PYTEST_XDIST_WORKER" in os.environ else workers) / "site"
+    complete = folder.with_suffix(".complete")
+    with FileLock(folder.with_suffix(".lock")):
+        if not complete.exists():
+            config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True)
+            config.plugins.on_startup(command="build", dirty=False)
+            build(config)
+            complete.touch()
     return folder
 
 
@@ -176,8 +199,8 @@ def test_every_page_fits_every_screen_and_nothing_goes_wrong(chromium: object, s
     for path in sorted(site.rglob("*.html")):
         if path.name == "404.html":  # made for a server: its links start at the root
             continue
-        for size, (width, height) in SIZES.items():  # from wide to narrow; widening moves the search into place slowly
-            reader.page.set_viewport_size({"width": width, "height": height})
+        for size, (width, _) in SIZES.items():  # from wide to narrow; widening moves the search into place slowly
+            reader.page.set_viewport_size({"width": width, "height": LOW})
             if size == "desktop":
                 reader.page.goto(path.as_uri())
             assert reader.page.evaluate("document.documentElement.scrollWidth") <= width, (path.name, size)
@@ -200,7 +223,9 @@ def test_the_search_finds_every_public_name_among_its_first_results(chromium: ob
         pytest.importorskip("torch")
     reader = Reader(chromium, "desktop")
     reader.page.goto((site / "index.html").as_uri())
+    reader.page.locator(".md-search__input").click()
+    found = reader.page.wait_for_function(SEARCHES, arg=import_module(module).__all__).json_value()
     for name in import_module(module).__all__:
-        assert f"{module}.{name}" in reader.search(name)[:FIRST], name
+        assert f"{module}.{name}" in found[name][:FIRST], name
     assert reader.messages == []
     reader.context.close()

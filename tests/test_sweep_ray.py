@@ -30,6 +30,7 @@ from gradwalk.train import DamageWarning
 # Two stacks, which a test can keep training until that has happened which is to happen meanwhile.
 SPEC = """
 data = "digits"
+examples = 300
 params = 1e5
 depth = 4
 epochs = 30
@@ -39,10 +40,11 @@ optimizer = "patient"
 NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
 # A dead node is noticed after 2 seconds, not after 15.
 QUICK = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "health_check_failure_threshold": 3}
+HEAD = NODE | {"include_dashboard": False, "no_monitor": True, "_system_config": QUICK}  # no autoscaler either
 
 
 def register_patient(hold):
-    """Register an optimizer that takes a sixth of a second per step, without using a core, while a file is there."""
+    """Register an optimizer that takes most of a second per step, without using a core, while a file is there."""
 
     @dataclass(frozen=True)
     class Patient(SGD):  # a local class, which is sent to workers by value
@@ -50,7 +52,7 @@ def register_patient(hold):
 
         def update(self, parameter, step):
             if hold.exists():
-                time.sleep(0.02)  # once per layer for the weights, and once for the biases
+                time.sleep(0.1)  # once per layer for the weights, and once for the biases
             SGD.update(self, parameter, step)
 
     OPTIMIZERS.register(Patient)
@@ -86,7 +88,7 @@ def cluster():
 def start_cluster(attempts=3):
     """Ray gives a node 30 seconds to start, which may not be enough on a busy machine."""
     try:
-        return Cluster(True, head_node_args=NODE | {"include_dashboard": False, "_system_config": QUICK})
+        return Cluster(True, head_node_args=HEAD)
     except Exception:
         if attempts == 1:
             raise
@@ -232,7 +234,7 @@ def test_sigterm_ends_the_command_with_how_to_resume_instead_of_a_trace_of_ray(c
     options = ["--out", folder, "--engine", "ray", "--address", cluster.address]
     process = started(["sweep", spec, *options], log, join_at_once, hold)
     while process.is_alive() and not ((folder / STORE).exists() and status(folder).epochs_done):
-        time.sleep(0.02)
+        time.sleep(0.2)
     assert process.is_alive(), log.read_text()
     os.kill(process.pid, signal.SIGTERM)
     assert ended(process, 90) == 130
@@ -257,7 +259,7 @@ def test_a_driver_that_is_killed_leaves_no_process_of_ray_behind(hold, tmp_path)
     command = ["sweep", spec, "--out", tmp_path / "out", "--engine", "ray", "--threads", "1"]
     driver = started(command, os.devnull, register_patient, hold)
     while driver.is_alive() and not any("train_stack" in each.name() for each in family(driver)):
-        time.sleep(0.05)
+        time.sleep(0.2)
     processes = family(driver)
     assert len(processes) > 5
     driver.kill()

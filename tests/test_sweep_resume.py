@@ -25,7 +25,7 @@ examples = 300
 params = 3e3
 depth = [3, 4, 5, 6, 7, 8, 9, 10]
 gain = [1.0, 1.2]
-epochs = 40
+epochs = 20
 
 [[runs]]
 seed = [0, 1]

@@ -17,9 +17,7 @@ if "forkserver" not in multiprocessing.get_all_start_methods():
     pytest.skip("processes are forked here, which this system cannot do", allow_module_level=True)
 
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(
-    ["gradwalk.cli.sweep", "gradwalk.cli.train", "gradwalk.sweep.session", "sklearn.datasets"]
-)
+processes.set_forkserver_preload(["gradwalk.cli.sweep", "gradwalk.cli.train", "gradwalk.sweep.session"])
 
 
 def started(words, log=os.devnull, before=None, *arguments):

@@ -74,7 +74,12 @@ def gains(
     return Table.of([dict(zip(names, row, strict=True)) for row in rows], facts, made)
 
 
-def trained(
+def trained(figure: str, error: Error, *, made: dict[str, str] = MADE, **settings: object) -> Table:
+    """Return a table of `runs`."""
+    return Table.of(runs(figure, error, **settings), made=made)
+
+
+def runs(
     figure: str,
     error: Error,
     *,
@@ -87,10 +92,9 @@ def trained(
     decay: float = 0.995,
     scaling: str = "dimension",
     pca: float = np.nan,
-    made: dict[str, str] = MADE,
     **grid: object,
-) -> Table:
-    """Return a table of runs; `error` returns that of a run with these settings, None if it diverges in the end.
+) -> list[dict[str, object]]:
+    """Return one row per run; `error` returns that of a run with these settings, None if it diverges in the end.
 
     share: of the paper's parameters. pca: the error of PCA. by_epoch: rows for the first epoch, the middle one and the
     last, instead of one row per run.
@@ -116,7 +120,7 @@ def trained(
             at = constant if by_epoch and epoch < epochs else np.nan if last is None else last
             rows.append(_row(settings, task, data, examples, epoch, constant, at, last is None, PARAMS[figure] * share))
     common = {"decay": decay, "epochs": epochs, "scaling": scaling, "pca_error": pca, "batch": 100, "clip": 10.0}
-    return Table.of([row | common for row in rows], made=made)
+    return [row | common for row in rows]
 
 
 def _row(settings, task, data, examples, epoch, constant, error, diverged, params) -> dict[str, object]:
@@ -213,7 +217,7 @@ def by_slope(
     noise: of the error with equal rates, relative, up for the first seed and down for the last.
     """
 
-    def table(level: int, slope: float) -> Table:
+    def rows(level: int, slope: float) -> list[dict[str, object]]:
         def error(seed: int, **_: object) -> float | None:
             least = equal if slope == 1 else unequal
             spread = 1 + (noise * (1 - seed) if slope == 1 else 0)
@@ -221,10 +225,11 @@ def by_slope(
 
         rate = 0.001 * 4**level
         rates = {"rate_in": [rate / slope], "rate_out": [rate * slope], "seed": list(range(seeds))}
-        return trained(figure, error, **{"depth": [depth], "by_epoch": figure == "fig4c"} | rates | more)
+        return runs(figure, error, **{"depth": [depth], "by_epoch": figure == "fig4c"} | rates | more)
 
     counts = {0.5: levels, 1.0: equal_levels, 2.0: levels}
-    return joined([table(level, slope) for slope, count in counts.items() for level in range(count)])
+    every = [rows(level, slope) for slope, count in counts.items() for level in range(count)]
+    return Table.of(list(itertools.chain.from_iterable(every)), made=MADE)
 
 
 def every_figure() -> dict[str, Table]:

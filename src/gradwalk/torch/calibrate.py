@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 import torch
-from scipy import optimize
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
@@ -242,7 +242,7 @@ class _Tuning:
             beyond = value(there)
             if at * beyond <= 0:
                 low, high = sorted((here, there))
-                self.scale(group, float(optimize.brentq(value, low, high, xtol=tolerance / slope / 4)))
+                self.scale(group, float(scipy.optimize.brentq(value, low, high, xtol=tolerance / slope / 4)))
                 return
             here, at = there, beyond
         raise ValueError(f"{_WHERE}: no factor on the weights brings {goal.name} to its goal")

@@ -17,7 +17,7 @@ from gradwalk.activations import Array
 from gradwalk.display import RED, Shown, axes_of
 from gradwalk.torch.follow import unwrapped
 from gradwalk.torch.measurement import batch_size, count_examples
-from gradwalk.torch.norms import all_example_norms
+from gradwalk.torch.norms import Rooms, all_example_norms
 from gradwalk.torch.passing import Rows
 from gradwalk.torch.weight_layers import NAMES, weight_layers
 
@@ -101,6 +101,7 @@ class Monitor(Shown):
         self._handles: list[Any] = []
         self._seen: list[_Seen] = []
         self._measured: list[tuple[list[_Seen], Rows]] = []
+        self._rooms = Rooms()
         self._batch = self._size = 0
         self._arm()
 
@@ -173,7 +174,7 @@ class Monitor(Shown):
         for seen, _ in waiting:
             seen.grads.clear()
         known = [(seen, delta) for seen, delta in waiting if delta is not None]
-        self._measured.append(([seen for seen, _ in known], Rows([delta for _, delta in known])))
+        self._measured.append(([seen for seen, _ in known], Rows([delta for _, delta in known], self._rooms)))
 
     def _record(self) -> Record | None:
         self._measure()

@@ -177,15 +177,15 @@ def row_norms(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 def stacked_row_norms(tensors: Sequence[Tensor]) -> Tensor:
     """Return the same for tensors of one shape, dtype and device, as one: a row of norms for each."""
-    return torch.cat([norms for _, norms in row_stacks(tensors)])
+    return torch.cat([norms for _, norms in row_stacks(tensors, Rooms())])
 
 
-def row_stacks(tensors: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+def row_stacks(tensors: Sequence[Tensor], rooms: Rooms) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield tensors of one shape, dtype and device in stacks, with the norms of their rows in double precision.
 
     A stack is not to be written to, and is overwritten by the next.
     """
-    first, rooms = tensors[0], Rooms()
+    first = tensors[0]
     rows = len(first) if first.dim() else 1
     for part in parts(range(len(tensors)), first.numel()):
         stack = rooms.together(tensors[part[0] : part[-1] + 1])

@@ -39,15 +39,20 @@ class Rows:
 
     Those of one shape are computed together. Nothing waits for another device than the CPU until directions are read.
 
+    Args:
+        tensors: whose rows are measured.
+        rooms: memory to work in, for callers that measure again and again.
+
     Attributes:
         norms: one tensor for each; one without dimensions has one row.
     """
 
-    def __init__(self, tensors: Sequence[Tensor]) -> None:
+    def __init__(self, tensors: Sequence[Tensor], rooms: Rooms | None = None) -> None:
+        rooms = Rooms() if rooms is None else rooms
         self.norms = [torch.empty(0)] * len(tensors)
         self._directions: list[tuple[list[int], Tensor]] = []
         for group in groups(tensors):
-            norms, directions = _measured([tensors[place] for place in group])
+            norms, directions = _measured([tensors[place] for place in group], rooms)
             for place, own in zip(group, norms.unbind(), strict=True):
                 self.norms[place] = own
             if directions is not None:
@@ -62,13 +67,13 @@ class Rows:
         return directions
 
 
-def _measured(tensors: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
+def _measured(tensors: Sequence[Tensor], rooms: Rooms) -> tuple[Tensor, Tensor | None]:
     """Return the norms of the rows of some tensors of one shape, and their directions unless they are no vectors."""
-    first, rooms = tensors[0], Rooms()
+    first = tensors[0]
     if first.dim() != 2 or first.is_complex():
         return stacked_row_norms(tensors), None
     every, lengths = [], []
-    for stack, norms in row_stacks(tensors):
+    for stack, norms in row_stacks(tensors, rooms):
         every.append(norms)
         few, unit = stack[:, :MOST], UnitLength(norms[:, :MOST], first.dtype)
         rows = unit.scaled(few, rooms.empty("rows", few, few.shape[1:], unit.dtype))
