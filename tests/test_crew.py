@@ -10,6 +10,7 @@ import torch
 from gradwalk import nets
 from gradwalk.nets import Stack, Updater, footprint, memory, parse_optimizer, products, stack, updates
 from gradwalk.nets.crew import Crew, Task, run
+from gradwalk.nets.pace import Pace
 
 THREADS = [1, 2, 4]
 
@@ -73,6 +74,50 @@ class TestTasks:
         assert threading.active_count() == before
 
 
+class TestPace:
+    """Seconds per step are made up here: no test depends on a clock."""
+
+    def steps(self, pace, count, helped, alone):
+        """Take steps that last so long with help and without, and return which of them were helped."""
+        ways = []
+        for _ in range(count):
+            ways.append(pace.helped)
+            pace.note(helped if pace.helped else alone)
+        return ways
+
+    @pytest.mark.parametrize(("helped", "alone"), [(1.0, 1.5), (1.0, 1.05), (1.5, 1.0), (1.05, 1.0)])
+    def test_all_but_a_few_steps_are_taken_the_faster_way(self, helped, alone):
+        pace = Pace()
+        self.steps(pace, 40, helped, alone)
+        ways = self.steps(pace, 2000, helped, alone)
+        assert ways.count(helped < alone) >= 0.98 * len(ways)
+
+    def test_a_neighbour_that_comes_and_goes_is_noticed(self):
+        pace = Pace()
+        self.steps(pace, 300, 1.0, 1.5)
+        self.steps(pace, 60, 2.0, 1.5)
+        assert not any(self.steps(pace, 100, 2.0, 1.5))
+        self.steps(pace, 210, 1.0, 1.5)  # alone nothing tells that help would be faster again, so that it is tried
+        assert self.steps(pace, 100, 1.0, 1.5).count(True) >= 96  # all but one trial
+
+    def test_steps_that_become_slower_either_way_are_no_reason_to_change(self):
+        pace = Pace()
+        self.steps(pace, 300, 1.0, 1.5)
+        ways = self.steps(pace, 300, 3.0, 4.5)
+        assert ways.count(False) <= 12  # three trials: the first compares with steps that were partly faster
+
+    def test_the_helpers_of_a_crew_rest_if_steps_are_faster_without_them(self, monkeypatch):
+        monkeypatch.setattr(Pace, "note", lambda pace, seconds: setattr(pace, "helped", False))
+        done = []
+        with Crew(1) as crew:
+            assert crew.working == 2
+            with crew.timed():
+                pass
+            assert (crew.threads, crew.working) == (2, 1)
+            crew.share([[int], [lambda: done.append(threading.get_ident())]])
+        assert done == [threading.get_ident()]
+
+
 class TestCuts:
     @pytest.mark.parametrize(("fan_in", "fan_out"), [(88, 88), (249, 249), (784, 31), (64, 10), (900, 900)])
     def test_products_by_parts_have_the_bits_of_the_whole(self, fan_in, fan_out):
@@ -132,9 +177,10 @@ def trained(widths, names, crew, optimizer="sgd", networks=1, kernels="auto"):
     rates, norms = torch.full((len(names), networks), 0.01), []
     for step, rows in enumerate((100, 100, 37, 100)):
         x = torch.randn(rows, widths[0], generator=generator)
-        built.gradient(x, torch.randint(0, widths[-1], (rows,), generator=generator))
-        norms.append(built.gradient_norm()[0])
-        updater.update(rates, step + 1, torch.full((networks,), 0.5))
+        with built.crew.timed():
+            built.gradient(x, torch.randint(0, widths[-1], (rows,), generator=generator))
+            norms.append(built.gradient_norm()[0])
+            updater.update(rates, step + 1, torch.full((networks,), 0.5))
     outputs = built.outputs(torch.randn(built.rows, widths[0], generator=generator))[0]
     weights, biases = built.network(0)
     return [*weights, *biases, outputs, torch.stack(norms)]
@@ -162,6 +208,13 @@ class TestSameBits:
                 with Crew(threads - 1) as crew:
                     numbers = trained(widths, names, crew, networks=networks)
                 assert all(map(torch.equal, numbers, expected))
+
+    def test_helpers_that_rest_now_and_then_change_nothing(self, monkeypatch):
+        widths, names = (30, *[40] * 6, 10), ["tanh"] * 6 + ["linear"]
+        monkeypatch.setattr(Pace, "note", lambda pace, seconds: setattr(pace, "helped", not pace.helped))
+        with products.one_thread(), Crew(2) as crew:
+            expected = trained(widths, names, None, "adam")
+            assert all(map(torch.equal, trained(widths, names, crew, "adam"), expected))
 
     @pytest.mark.parametrize("optimizer", ["momentum", "adam", "adamw"])
     def test_the_state_of_an_optimizer_is_the_same_too(self, optimizer):

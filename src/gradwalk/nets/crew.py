@@ -7,12 +7,16 @@ gets no processor time, because another process needs it, holds up one task at m
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from queue import SimpleQueue
 from types import TracebackType
 
 import numpy as np
 import torch
+
+from gradwalk.nets.pace import Pace
 
 Step = Callable[[], object]  # an operation bound to its operands
 
@@ -54,9 +58,13 @@ class Task:
 
 
 class Crew:
-    """One thread, the one that uses it, and `helpers` more, which live until the end of the `with` block."""
+    """One thread, the one that uses it, and `helpers` more, which live until the end of the `with` block.
+
+    Where steps are `timed`, the helpers rest while these take less time without them.
+    """
 
     def __init__(self, helpers: int = 0) -> None:
+        self._pace = Pace()
         self._tasks: SimpleQueue[Task | None] | None = SimpleQueue() if helpers else None
         self._helpers = [threading.Thread(target=self._help, daemon=True) for _ in range(helpers)]
         for helper in self._helpers:
@@ -66,6 +74,19 @@ class Crew:
     def threads(self) -> int:
         """The number of threads, that of the caller included."""
         return 1 + len(self._helpers)
+
+    @property
+    def working(self) -> int:
+        """The number of threads that work now."""
+        return self.threads if self._pace.helped else 1
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Time a step, and let the helpers work or rest in the next one."""
+        start = time.perf_counter()
+        yield
+        if self._helpers:
+            self._pace.note(time.perf_counter() - start)
 
     def __enter__(self) -> Crew:
         return self
@@ -80,9 +101,9 @@ class Crew:
             helper.join()
 
     def give(self, steps: Iterable[Step]) -> Task:
-        """Return a task of these steps for the helpers; without helpers, it is run before it is returned."""
+        """Return a task of these steps for the helpers; where none works, it is run before it is returned."""
         task = Task(steps)
-        if self._helpers:
+        if self.working > 1:
             self._queue.put(task)
         else:
             task.begin()

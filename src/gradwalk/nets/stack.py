@@ -113,8 +113,8 @@ class Stack:
         return [each[index] for each in self.weights], [each[index, 0] for each in self.biases]
 
     def _forward(self, x: torch.Tensor, memory: Callable[[int, int, int], Memory]) -> None:
-        """Run a forward pass, planned at the first one with this number of rows."""
-        rows, key = len(x), (memory.__name__, len(x))
+        """Run a forward pass, planned at the first one with this number of rows and of threads."""
+        rows, key = len(x), (memory.__name__, len(x), self.crew.working)
         self._x[0, :rows].copy_(x)
         if key not in self._forward_plans:
             self._forward_plans[key] = [self._plan_forward(*part, memory) for part in pairwise(self._cuts(rows))]
@@ -122,7 +122,7 @@ class Stack:
 
     def _cuts(self, rows: int) -> list[int]:
         """Return where the rows of a forward pass are cut, so that each thread has a part with enough work."""
-        threads = min(self.crew.threads, int(self.count * layer_flops(self._widths, rows) / THREAD_FLOPS))
+        threads = min(self.crew.working, int(self.count * layer_flops(self._widths, rows) / THREAD_FLOPS))
         return products.cuts(rows, threads, tuple(sorted(set(pairwise(self._widths)))), self._by_numpy)
 
     def _plan_forward(self, start: int, stop: int, memory: Callable[[int, int, int], Memory]) -> list[Step]:
@@ -209,5 +209,5 @@ class Stack:
         )
         # of the gradients: one row per layer, the last for the biases
         self._norms = like.new_empty(len(widths) + 1, count)
-        self._forward_plans: dict[tuple[str, int], Parts] = {}
+        self._forward_plans: dict[tuple[str, int, int], Parts] = {}
         self._backward_plans: dict[int, Stages] = {}

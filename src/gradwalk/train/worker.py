@@ -93,10 +93,12 @@ class Worker:
 
     def step(self, rows: Rows) -> None:
         """Take one step on a minibatch; runs whose loss is no longer finite leave the stack."""
-        loss = self.stack.gradient(*self.minibatch(self.data.train, rows))
-        shorten = None if self.limit is None else self._shorten(self.limit)
-        self.steps += 1
-        self.updater.update(self.rates, self.steps_before + self.steps, shorten)
+        minibatch = self.minibatch(self.data.train, rows)
+        with self.stack.crew.timed():
+            loss = self.stack.gradient(*minibatch)
+            shorten = None if self.limit is None else self._shorten(self.limit)
+            self.steps += 1
+            self.updater.update(self.rates, self.steps_before + self.steps, shorten)
         self.report(methodcaller("stepped", len(self.members)))
         finite = loss.isfinite()
         if not finite.all():

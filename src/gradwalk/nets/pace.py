@@ -1,0 +1,52 @@
+"""Whether a step takes less time with helpers than without: both are timed, and the faster way is kept.
+
+A helper whose core another process uses holds up what it has begun until it runs again, and help is then worse than
+none. The results are the same either way.
+"""
+
+from collections import deque
+from statistics import fmean
+
+_LATEST = 5  # steps that tell how long they take now
+_SLOWER = 1.15  # times as long as they took counts as slower
+_FEWEST, _MOST = 25, 200  # steps between two trials of the other way: if they are slower now, and in any case
+_SKIPPED = 1  # steps of a trial that do not count, since the first one plans its operations,
+_TRIED = 3  # and those that do
+
+
+class Pace:
+    """Chooses whether the next step is taken with help, by how long the steps before it took.
+
+    >>> pace = Pace()
+    >>> for _ in range(100):
+    ...     pace.note(3.0 if pace.helped else 2.0)
+    >>> pace.helped
+    False
+    """
+
+    def __init__(self) -> None:
+        self.helped = True
+        self._latest: deque[float] = deque(maxlen=_LATEST)
+        self._trial: list[float] | None = None
+        self._usual = 0.0
+        self._steps = 0
+
+    def note(self, seconds: float) -> None:
+        """Take note of how long a step took, and choose for the next one."""
+        if self._trial is not None:
+            self._trial.append(seconds)
+            if len(self._trial) == _SKIPPED + _TRIED:
+                self._decide(fmean(self._trial[_SKIPPED:]))
+            return
+        self._latest.append(seconds)
+        self._steps += 1
+        slower = fmean(self._latest) > _SLOWER * self._usual
+        if self._steps >= (_FEWEST if slower else _MOST):
+            self._trial, self.helped = [], not self.helped
+
+    def _decide(self, tried: float) -> None:
+        kept = fmean(self._latest)
+        if kept <= tried:
+            self.helped = not self.helped
+        self._usual, self._trial, self._steps = min(kept, tried), None, 0
+        self._latest.clear()
