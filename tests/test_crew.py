@@ -90,21 +90,28 @@ class TestPace:
         pace = Pace()
         self.steps(pace, 40, helped, alone)
         ways = self.steps(pace, 2000, helped, alone)
-        assert ways.count(helped < alone) >= 0.98 * len(ways)
+        assert ways.count(helped < alone) >= 0.97 * len(ways)
+
+    def test_a_wrong_choice_does_not_last(self):
+        pace = Pace()
+        self.steps(pace, 25, 2.0, 1.5)  # something else held up the helped steps
+        assert not pace.helped
+        ways = self.steps(pace, 300, 1.0, 1.5)
+        assert ways.count(True) >= 250
 
     def test_a_neighbour_that_comes_and_goes_is_noticed(self):
         pace = Pace()
         self.steps(pace, 300, 1.0, 1.5)
         self.steps(pace, 60, 2.0, 1.5)
-        assert not any(self.steps(pace, 100, 2.0, 1.5))
+        assert self.steps(pace, 100, 2.0, 1.5).count(True) <= 10  # two trials
         self.steps(pace, 210, 1.0, 1.5)  # alone nothing tells that help would be faster again, so that it is tried
-        assert self.steps(pace, 100, 1.0, 1.5).count(True) >= 96  # all but one trial
+        assert self.steps(pace, 100, 1.0, 1.5).count(True) >= 95  # all but one trial
 
     def test_steps_that_become_slower_either_way_are_no_reason_to_change(self):
         pace = Pace()
         self.steps(pace, 300, 1.0, 1.5)
         ways = self.steps(pace, 300, 3.0, 4.5)
-        assert ways.count(False) <= 12  # three trials: the first compares with steps that were partly faster
+        assert ways.count(False) <= 15  # three trials: the first compares with steps that were partly faster
 
     def test_the_helpers_of_a_crew_rest_if_steps_are_faster_without_them(self, monkeypatch):
         monkeypatch.setattr(Pace, "note", lambda pace, seconds: setattr(pace, "helped", False))

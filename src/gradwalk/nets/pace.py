@@ -4,14 +4,17 @@ A helper whose core another process uses holds up what it has begun until it run
 none. The results are the same either way.
 """
 
+import math
 from collections import deque
 from statistics import fmean
 
 _LATEST = 5  # steps that tell how long they take now
 _SLOWER = 1.15  # times as long as they took counts as slower
-_FEWEST, _MOST = 25, 200  # steps between two trials of the other way: if they are slower now, and in any case
+# Steps between two trials of the other way: the fewest if steps are slower now, else twice as many as before the last
+# trial if that changed nothing.
+_FEWEST, _MOST = 25, 200
 _SKIPPED = 1  # steps of a trial that do not count, since the first one plans its operations,
-_TRIED = 3  # and those that do
+_TRIED = 4  # and those that do
 
 
 class Pace:
@@ -28,8 +31,8 @@ class Pace:
         self.helped = True
         self._latest: deque[float] = deque(maxlen=_LATEST)
         self._trial: list[float] | None = None
-        self._usual = 0.0
-        self._steps = 0
+        self._usual = math.inf
+        self._steps, self._patience = 0, _FEWEST
 
     def note(self, seconds: float) -> None:
         """Take note of how long a step took, and choose for the next one."""
@@ -41,12 +44,15 @@ class Pace:
         self._latest.append(seconds)
         self._steps += 1
         slower = fmean(self._latest) > _SLOWER * self._usual
-        if self._steps >= (_FEWEST if slower else _MOST):
+        if self._steps >= (_FEWEST if slower else self._patience):
             self._trial, self.helped = [], not self.helped
 
     def _decide(self, tried: float) -> None:
         kept = fmean(self._latest)
         if kept <= tried:
             self.helped = not self.helped
+            self._patience = min(2 * self._patience, _MOST)
+        else:
+            self._patience = _FEWEST
         self._usual, self._trial, self._steps = min(kept, tried), None, 0
         self._latest.clear()
