@@ -13,8 +13,9 @@ _SLOWER = 1.15  # times as long as they took counts as slower
 # Steps between two trials of the other way: the fewest if steps are slower now, else twice as many as before the last
 # trial if that changed nothing.
 _FEWEST, _MOST = 25, 200
-_SKIPPED = 1  # steps of a trial that do not count, since the first one plans its operations,
-_TRIED = 4  # and those that do
+# Steps of a trial in the other way, each followed by one in the kept way, because a machine has fast and slow seconds.
+# The first pair does not count: operations are planned in it.
+_PAIRS = 5
 
 
 class Pace:
@@ -38,8 +39,9 @@ class Pace:
         """Take note of how long a step took, and choose for the next one."""
         if self._trial is not None:
             self._trial.append(seconds)
-            if len(self._trial) == _SKIPPED + _TRIED:
-                self._decide(fmean(self._trial[_SKIPPED:]))
+            self.helped = not self.helped
+            if len(self._trial) == 2 * _PAIRS:
+                self._decide(fmean(self._trial[2::2]), fmean(self._trial[3::2]))
             return
         self._latest.append(seconds)
         self._steps += 1
@@ -47,8 +49,8 @@ class Pace:
         if self._steps >= (_FEWEST if slower else self._patience):
             self._trial, self.helped = [], not self.helped
 
-    def _decide(self, tried: float) -> None:
-        kept = fmean(self._latest)
+    def _decide(self, tried: float, kept: float) -> None:
+        """End a trial, whose next step would be in the other way."""
         if kept <= tried:
             self.helped = not self.helped
             self._patience = min(2 * self._patience, _MOST)
