@@ -107,7 +107,7 @@ def test_what_cannot_be_tuned_on_is_refused_and_the_weights_stay(x, loss_fn, mes
 def test_a_model_without_weight_layers_or_with_one_is_refused():
     with pytest.raises(ValueError, match="calibrate_: the model ran no weight layer"):
         calibrate_(nn.Sequential(nn.Tanh()), X, lambda y: y.sum())
-    with pytest.raises(ValueError, match="only one"):
+    with pytest.raises(ValueError, match="at least two weight layers, got 1"):
         calibrate_(nn.Linear(60, 10), X, LOSS)
 
 

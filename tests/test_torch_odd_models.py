@@ -144,3 +144,88 @@ def test_complex_signals_are_measured_without_a_warning():
         return own.o(own.n(torch.fft.ifft(torch.fft.fft(own.i(x)) + 1).real))
 
     gwt.plan(Model(forward, i=linear(16, 16), n=lambda: nn.LayerNorm(16), o=linear(16, 1)), X)
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        torch.zeros_like,
+        torch.std,
+        torch.norm,
+        lambda h: torch.isfinite(h).all(),
+        lambda h: h.new_zeros(3),
+        lambda h: h.detach().abs().mean().item(),
+    ],
+    ids=["zeros_like", "std", "norm", "isfinite", "new_zeros", "item"],
+)
+def test_a_model_that_only_looks_at_its_signals_is_drawn(look):
+    def forward(model, x):
+        for layer in model.layers:
+            h = layer(x)
+            look(h)
+            x = torch.relu(h)
+        return model.head(x)
+
+    model = Model(forward, layers=lambda: nn.ModuleList(nn.Linear(16, 16) for _ in range(30)), head=linear(16, 1))
+    plan = gwt.plan(model, example=X)
+    assert len(plan.drawn) == len(plan.rows) == 31
+    assert gwt.probe(model, X, loss).chain
+
+
+def test_what_a_signal_is_multiplied_with_is_no_mere_look():
+    def forward(model, x):
+        h = model.first(x)
+        return model.last(torch.relu(h) * h.std())
+
+    model = Model(forward, first=linear(16, 16), last=linear(16, 1))
+    assert gwt.plan(model, example=X, keep_fine=False).drawn == ()
+
+
+def test_what_is_lost_sight_of_is_no_mere_look():
+    def forward(model, x):
+        h = torch.zeros(8, 16)
+        h[:] = torch.cumsum(model.first(x), 1)
+        return model.last(h)
+
+    model = Model(forward, first=linear(16, 16), last=linear(16, 1))
+    rows = {row.name: row.reason for row in gwt.plan(model, example=X, keep_fine=False).rows}
+    assert rows["first"] == "its output goes into cumsum()"
+
+
+def test_each_of_two_output_layers_is_one_in_any_order():
+    def forward(model, x):
+        h = torch.relu(model.trunk(x))
+        return [getattr(model, name)(h) for name in model.order]
+
+    for order in ("ab", "ba"):
+        model = Model(forward, trunk=linear(16, 16), a=linear(16, 3), b=linear(16, 3))
+        model.order = order
+        roles = {row.name: str(row.role) for row in gwt.plan(model, example=X).rows}
+        assert roles == {"trunk": "chain", "a": "head", "b": "head"}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_orthogonal_convolutions_in_half_precision_are_probed(dtype):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, 4, 3, padding=1)).to(dtype)
+    gwt.init_(model, weights="orthogonal", keep_fine=False)
+    walk = gwt.probe(model, torch.randn(8, 3, 6, 6).to(dtype), lambda output: output.float().square().mean())
+    assert (walk.high > walk.low)[0]
+
+
+def test_a_layer_that_init_leaves_alone_unless_named_is_named_in_the_advice():
+    def forward(model, x):
+        for block in model.blocks:
+            x = x + block(x)
+        return model.head(x)
+
+    def blocks():
+        parts = [[nn.LayerNorm(16), nn.Linear(16, 16), nn.GELU(), nn.Linear(16, 16)] for _ in range(6)]
+        return nn.ModuleList(nn.Sequential(*each) for each in parts)
+
+    model = Model(forward, blocks=blocks, head=linear(16, 1))
+    with torch.no_grad():
+        model.head.weight *= 5e-4  # as timm scales those of Eva and BEiT
+    assert "init_(model, only='head')" in gwt.probe(model, X, loss).verdict
+    gwt.init_(model, only="head", example=X)
+    assert gwt.probe(model, X, loss).status == "healthy"

@@ -170,7 +170,7 @@ class _Tuning:
         self.logs, self.passes = [0.0, 0.0, 0.0], 1
         _check_finite(start)
         if len(start.calls) < 2:
-            raise ValueError(f"{_WHERE}: the model must have at least two weight layers, got only one")
+            raise ValueError(f"{_WHERE}: the model must have at least two weight layers, got {len(start.calls)}")
         layers = list(dict.fromkeys(call.module for call in start.calls))
         for module in layers:
             if "weight" not in module._parameters:

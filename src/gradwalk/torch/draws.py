@@ -122,7 +122,9 @@ class _Redrawn:
     def _through_matrix(self, draw: torch.Generator) -> Tensor:
         rows = self.delta.reshape(-1, self.delta.shape[-1])
         if len(rows) < rows.shape[1]:
-            rows = torch.linalg.qr(rows.T, mode="r")[1].T  # the same products between rows, in fewer columns
+            precise = rows.to(torch.promote_types(rows.dtype, torch.float32))  # half precision has no QR decomposition
+            triangle = torch.linalg.qr(precise.T, mode="r")[1]
+            rows = triangle.T.to(rows)  # the same products between rows, in fewer columns
         return (rows @ self._drawn(torch.Size([rows.shape[1], self.read.shape[-1]]), draw)).reshape(self.read.shape)
 
     def _through_kernel(self, draw: torch.Generator) -> Tensor:
@@ -130,11 +132,11 @@ class _Redrawn:
         return input_gradient(self.module, self.read, kernel, self.delta)
 
     def _drawn(self, shape: torch.Size, draw: torch.Generator) -> Tensor:
-        random = torch.randn(shape, generator=draw).to(self.read)
+        random = torch.randn(shape, generator=draw)
         if self.kind == "orthogonal":
             flat = random.flatten(1)
             random = (torch.linalg.qr(flat.T)[0].T * math.sqrt(flat.shape[1])).reshape(shape)
-        return random * self.deviation
+        return random.to(self.read) * self.deviation
 
 
 def input_gradient(module: Any, read: Tensor, kernel: Tensor, delta: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ def follow_chain(trace: Trace) -> bool:
     signal = trace.enter()
     for module in modules:
         signal = trace.through_module(module, [signal])
-    trace.outputs = (signal,)
+    trace.returned([signal])
     return True
 
 
@@ -125,7 +125,7 @@ def _follow_graph(trace: Trace, graph: fx.Graph) -> None:
         if node.all_input_nodes and _is_in_place(trace, node):
             signals[node.all_input_nodes[0]] = signals[node]
         if node.op == "output":
-            trace.outputs = tuple(inputs)
+            trace.returned(inputs)
 
 
 def _is_in_place(trace: Trace, node: fx.Node) -> bool:

@@ -1,6 +1,7 @@
 """The dataflow of a model as a list of nodes, each after the nodes that it reads."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -30,6 +31,13 @@ RESETS = frozenset({Op.NORM, Op.SUM, Op.PRODUCT, Op.MIXING, Op.UNKNOWN})  # what
 PASSING = frozenset({Op.ACTIVATION, Op.DROPOUT, Op.POOLING, Op.SCALE, Op.CONCAT})  # a weight layer reads through them
 
 
+# What tells something of a signal or has its shape, rather than being one.
+_LOOKS = re.compile(
+    r"(abs|all|amax|amin|any|is(finite|inf|nan)|item|max|mean|median|min|norm|quantile|std|sum|var|vector_norm"
+    r"|(empty|full|ones|rand|randn|zeros)_like|new_(empty|full|ones|zeros))\(\)"
+)
+
+
 class Node(NamedTuple):
     """One operation: the nodes that it reads, and the name of its module or function.
 
@@ -50,6 +58,25 @@ def consumers(nodes: Sequence[Node]) -> list[list[int]]:
         for each in dict.fromkeys(node.reads):
             readers[each].append(place)
     return readers
+
+
+def without_looks(nodes: Sequence[Node], outputs: Iterable[int]) -> list[Node]:
+    """Return the nodes, of which those that only look at a signal read nothing any more.
+
+    `h.norm()` to log it or `torch.isfinite(h).all()` have a result that leads neither to an output nor to a weight
+    layer. Of other functions, a result that seems to lead nowhere may have been lost sight of.
+
+    >>> without_looks([Node(Op.INPUT, ()), Node(Op.WEIGHTS, (0,)), Node(Op.UNKNOWN, (1,), "norm()")], [1])[2].reads
+    ()
+    """
+    needed, cut, readers = set(outputs), set[int](), consumers(nodes)
+    for place in reversed(range(len(nodes))):
+        node = nodes[place]
+        if place in needed or node.op in WORKING:
+            needed.update((place, *node.reads))
+        elif (_LOOKS.fullmatch(node.name) or node.op in PASSING) and cut.issuperset(readers[place]):
+            cut.add(place)
+    return [Node(Op.INPUT, ()) if place in cut else node for place, node in enumerate(nodes)]
 
 
 def ancestors(nodes: Sequence[Node]) -> list[int]:

@@ -60,7 +60,8 @@ def plain_rows(
             reason = purposes[name]
         rows.append(PlanRow(name, shape, LayerRole.CHAIN, f.name, stds[name], proposed, gain, 0.0, exact, reason))
     if len(rows) > 1:
-        rows[-1] = rows[-1]._replace(role=LayerRole.HEAD)
+        read = {name for layer in layers.weight_layers for name in layer.reads}
+        rows = [row if row.name in read else row._replace(role=LayerRole.HEAD) for row in rows]
     return (_fine(rows, selection) if keep_fine else rows), estimates
 
 

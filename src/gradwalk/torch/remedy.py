@@ -9,7 +9,7 @@ from gradwalk.plans import Plan, PlanRow
 from gradwalk.torch.layers import layers_from
 from gradwalk.torch.plan import Draft
 from gradwalk.torch.trace import Trace
-from gradwalk.torch.verdict import LIMIT
+from gradwalk.torch.verdict import LIMIT, Judge
 from gradwalk.torch.walk import GradientWalk
 
 _ONE, _ALL = 0.7, 1.0  # how far a layer's scale, or that of all together, is off in logarithms for init_ to help
@@ -27,6 +27,9 @@ def remedy(walk: GradientWalk, trace: Trace, activation: Given) -> str:
     end = "" if walk.broken or not walk.chain else _end(walk)
     if end:
         return f"Only the {end} layer is off: gradwalk.torch.calibrate_(model, inputs, loss_fn) corrects it."
+    named = _only_if_named(Judge(walk).finding.layer, trace, activation)
+    if named:
+        return f"Unless it is scaled on purpose, draw it with gradwalk.torch.init_(model, only={named!r})."
     for keep_fine, call in ((True, "init_(model)"), (False, "init_(model, keep_fine=False)")):
         if _is_off(_plan(trace, activation, keep_fine)):
             return f"Initialise the model with gradwalk.torch.{call}."
@@ -37,8 +40,19 @@ def remedy(walk: GradientWalk, trace: Trace, activation: Given) -> str:
     return "Compare the scale of the layers that it names with that of the others (gains, relative)."
 
 
-def _plan(trace: Trace, activation: Given, keep_fine: bool) -> Plan:
-    return Draft(layers_from(trace, activation, "probe"), "gaussian", Selection(None, None, "probe"), keep_fine).plan
+def _only_if_named(layer: str, trace: Trace, activation: Given) -> str:
+    """Return the layer if `init_` leaves it alone unless it is named, else ""."""
+    if not layer or layer in {row.name for row in _plan(trace, activation, False).drawn}:
+        return ""
+    try:
+        return layer if _plan(trace, activation, False, only=layer).drawn else ""
+    except ValueError:  # it is no weight layer, or what it reads is not known
+        return ""
+
+
+def _plan(trace: Trace, activation: Given, keep_fine: bool, only: str | None = None) -> Plan:
+    layers = layers_from(trace, activation, "probe")
+    return Draft(layers, "gaussian", Selection(only, None, "probe"), keep_fine).plan
 
 
 def _end(walk: GradientWalk) -> str:

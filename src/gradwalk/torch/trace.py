@@ -1,7 +1,7 @@
 """The trace of a model: its dataflow, which weight layers ran in which order, and what each of them read."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from torch import nn
 
 from gradwalk.activations import Activation
 from gradwalk.torch.counterparts import counterpart_of_function
-from gradwalk.torch.graph import Node, Op
+from gradwalk.torch.graph import Node, Op, without_looks
 from gradwalk.torch.pooling import dropout_rate, log_pooled
 from gradwalk.torch.roles import Role, is_torch_leaf, role_of_function, role_of_module
 from gradwalk.torch.signals import LINEAR, Merge, Note, Signal
@@ -85,6 +85,12 @@ class Trace:
         self.order: list[str] = []
         self.merges: list[Merge] = []
         self.outputs: tuple[Signal, ...] = ()
+
+    def returned(self, signals: Iterable[Signal]) -> None:
+        """Take note of what the model returned, and forget what it only looked at."""
+        self.outputs = tuple(signals)
+        if self.outputs:
+            self.nodes = without_looks(self.nodes, [signal.node for signal in self.outputs])
 
     def is_leaf(self, module: nn.Module) -> bool:
         """Return whether a module is taken as a whole rather than looked into."""

@@ -28,10 +28,11 @@ _ENOUGH = 0.5  # the share of the weights that must have been seen
 
 
 class Finding(NamedTuple):
-    """A status and its reason."""
+    """A status and its reason; layer: the one that alone is at fault, "" if none is."""
 
     status: Status
     text: str
+    layer: str = ""
 
 
 class _Scale(NamedTuple):
@@ -107,7 +108,7 @@ class Judge:
         worst = max(off, key=lambda each: abs(math.log(each.gain / each.peers)))
         status: Status = "exploding" if worst.gain > worst.peers else "vanishing"
         share = f"it multiplies the norm of the gradient by {times(math.log(worst.gain))} on average"
-        return Finding(status, f"at {worst.name}: {share}, others by about {worst.peers:.2g}")
+        return Finding(status, f"at {worst.name}: {share}, others by about {worst.peers:.2g}", worst.name)
 
     @cached_property
     def scales(self) -> list[_Scale]:
@@ -202,7 +203,7 @@ class Judge:
     @cached_property
     def verdict(self) -> str:
         """The status with its reasons and a remedy, in a few sentences."""
-        status, text = self.finding
+        status, text, _ = self.finding
         sentence = f"{status}: {text}." if not text.startswith("at ") else f"{status} {text}."
         if status == "healthy":
             return " ".join([sentence, *self._narrow(), *self._unsteady()])

@@ -94,7 +94,7 @@ class _Watch(TorchFunctionMode):
 
     def finish(self, module: nn.Module, args: Any, output: Any) -> None:
         if not self.inside:
-            self.trace.outputs = tuple(self.known(_tensors(output)))
+            self.trace.returned(self.known(_tensors(output)))
 
 
 def _size(tensor: torch.Tensor) -> torch.Tensor:
