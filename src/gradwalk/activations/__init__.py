@@ -5,7 +5,7 @@ f is used as it is. The paper normalises f'(0) = 1; here the gain absorbs the sl
 To compare with a gain in the paper's normalisation, multiply by the slope at 0: `gain * f.derivative(0.0)`.
 """
 
-from gradwalk.activations.families import BUILT_IN, Counterpart, Family
+from gradwalk.activations.families import BUILT_IN
 from gradwalk.activations.functions import Activation, Array, Function, Indices
 from gradwalk.activations.lookup import (
     FAMILIES,
@@ -18,6 +18,7 @@ from gradwalk.activations.lookup import (
     register,
     registered,
 )
+from gradwalk.activations.records import Counterpart, Family
 
 __all__ = [
     "BUILT_IN",

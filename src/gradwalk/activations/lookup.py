@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gradwalk.activations.families import BUILT_IN, Counterpart, Family, Framework, plain
+from gradwalk.activations.families import BUILT_IN
 from gradwalk.activations.functions import Activation, Array, Function
 from gradwalk.activations.leaks import Leak
+from gradwalk.activations.records import Counterpart, Family, Framework, plain
 from gradwalk.registry import Registry
 
 FAMILIES: Registry[Family] = Registry("activation", BUILT_IN)

@@ -27,7 +27,7 @@ def follow_chain(trace: Trace) -> bool:
     signal = trace.enter()
     for module in modules:
         signal = trace.through_module(module, [signal])
-    trace.returned([signal])
+    trace.outputs = (signal,)
     return True
 
 
