@@ -173,6 +173,7 @@ def _every_thread_has_work(monkeypatch):
     monkeypatch.setattr(stack, "THREAD_FLOPS", 1.0)
     monkeypatch.setattr(updates, "PART_NUMBERS", 1)
     monkeypatch.setattr(footprint, "_BLOCK_FLOPS", 1e6)
+    monkeypatch.setattr(footprint, "_UPDATED", 4_000)
 
 
 def layers(widths, networks=1):
@@ -186,7 +187,7 @@ def layers(widths, networks=1):
 def trained(widths, names, crew, optimizer="sgd", networks=1, kernels="auto"):
     """Return all numbers of the first network after some steps, the norms of its gradients and some outputs."""
     generator = torch.Generator().manual_seed(1)
-    built = Stack(layers(widths, networks), names, nets.CrossEntropy(), 100, kernels, crew)
+    built = Stack(layers(widths, networks), widths, names, nets.CrossEntropy(), 100, kernels, crew)
     updater = Updater(built, parse_optimizer(optimizer), [1e-3] * networks, [1.0] * networks)
     rates, norms = torch.full((len(names), networks), 0.01), []
     for step, rows in enumerate((100, 100, 37, 100)):
@@ -253,6 +254,17 @@ class TestSameBits:
         assert all(map(torch.equal, results[0], results[1]))
         assert all(map(torch.equal, results[0], results[2]))
 
+    @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "nesterov", "adam", "adamw"])
+    @pytest.mark.parametrize("width", [40, 33], ids=["whole cache lines", "padded"])
+    def test_it_does_not_matter_how_many_layers_are_updated_together(self, optimizer, width, monkeypatch):
+        widths, names = (30, *[width] * 12, 10), ["tanh"] * 12 + ["linear"]
+        results = []
+        with products.one_thread():
+            for numbers, networks in ((1, 1), (4_000, 3), (65_536, 3), (65_536, 1)):
+                monkeypatch.setattr(footprint, "_UPDATED", numbers)
+                results.append(trained(widths, names, None, optimizer, networks))
+        assert all(torch.equal(*pair) for other in results[1:] for pair in zip(results[0], other, strict=True))
+
 
 def test_layers_of_one_shape_are_joined_without_a_copy():
     like = torch.empty(0)
@@ -271,13 +283,14 @@ def test_layers_of_one_shape_are_joined_without_a_copy():
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_the_predicted_bytes_count_what_several_threads_need(optimizer, monkeypatch):
     monkeypatch.setattr(updates, "PART_NUMBERS", 1)
+    monkeypatch.setattr(footprint, "_UPDATED", 2_000)  # two of the hidden layers
     widths, names = (12, *[30] * 8, 4), ["tanh"] * 8 + ["linear"]
     sizes = {}
     for threads in (1, 3):
         with Crew(threads - 1) as crew:
-            built = Stack(layers(widths), names, nets.CrossEntropy(), 50, crew=crew)
+            built = Stack(layers(widths), widths, names, nets.CrossEntropy(), 50, crew=crew)
             updater = Updater(built, parse_optimizer(optimizer), [0.0], [1.0])
-            scratch = {each.scratch.data_ptr() for part in updater._parts for each in part if each.scratch is not None}
-            sizes[threads] = 4 * (len(built._scratch) + len(scratch) * 30 * 30)
+            scratch = [part[0].scratch for part in updater._parts if part[0].scratch is not None]  # a part shares it
+            sizes[threads] = 4 * len(built._scratch) + sum(each.untyped_storage().nbytes() for each in scratch)
     predicted = [nets.stack_bytes(widths, names, 1, 50, optimizer, threads) for threads in (1, 3)]
     assert sizes[3] - sizes[1] == predicted[1] - predicted[0] > 0

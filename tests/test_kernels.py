@@ -9,7 +9,7 @@ from gradwalk import activation, data, register
 from gradwalk.activations import names
 from gradwalk.nets import check_device
 from gradwalk.nets.footprint import reads_input
-from gradwalk.nets.memory import aligned_copies
+from gradwalk.nets.memory import aligned
 from gradwalk.nets.pointwise import Pointwise, pointwise
 from gradwalk.train import Run, train
 
@@ -72,7 +72,7 @@ def test_on_a_cpu_gaps_between_the_networks_of_a_stack_do_not_matter(name: str) 
     with np.errstate(all="ignore"):
         alone = [torch.cat(each) for each in zip(*(there_and_back(form, network[None]) for network in a), strict=True)]
         for start, stop in ((0, 18), (5, 18)):
-            h, delta, given = (aligned_copies(each)[:, start:stop] for each in (a, a + 1, a))
+            h, delta, given = (aligned(each, *each.shape).copy_(each)[:, start:stop] for each in (a, a + 1, a))
             form.forward_(h)
             form.backward_(delta, h, given if form.needs_input else None)
             assert torch.equal(h, alone[0][:, start:stop])

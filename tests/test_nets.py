@@ -29,7 +29,7 @@ def random_stack(widths, names, networks, loss, seed=0, batch=20, precision=torc
     weights = [torch.randn(networks, a, b, generator=generator) * 1.2 / a**0.5 for a, b in shapes]
     biases = [torch.randn(networks, 1, b, generator=generator) * 0.1 for _, b in shapes]
     layers = [(w.to(precision), b.to(precision)) for w, b in zip(weights, biases, strict=True)]
-    return Stack(layers, names, loss, batch)
+    return Stack(layers, widths, names, loss, batch)
 
 
 def minibatch(widths, loss, rows=20, seed=1):

@@ -163,10 +163,30 @@ def test_runs_of_different_optimizers_do_not_stack(digits) -> None:
 def test_the_state_of_another_optimizer_is_refused(digits) -> None:
     widths, names = (4, 3, 2), ("tanh", "linear")
     layers = nets.initial_layers("xavier", widths, names, seed=0)
-    stack = nets.Stack((([weight], [bias]) for weight, bias in layers), names, nets.CrossEntropy())
+    stack = nets.Stack((([weight], [bias]) for weight, bias in layers), widths, names, nets.CrossEntropy())
     updater = nets.Updater(stack, parse_optimizer("adam"), [0.0], [1.0])
     with pytest.raises(ValueError, match=r"the state of adam must hold mean, square, got velocity"):
         updater.load(0, {"velocity": []})
+
+
+def test_an_optimizer_sees_each_matrix_of_weights_by_itself() -> None:
+    @dataclass(frozen=True)
+    class UnitSteps(nets.Optimizer):
+        name = "unit steps"
+
+        def update(self, parameter, step):
+            norms = parameter.gradient.flatten(1).norm(dim=1).view(-1, *[1] * (parameter.value.ndim - 1))
+            parameter.value.sub_(parameter.gradient / norms * parameter.rate)
+
+    widths, names, networks = (7, *[5] * 9, 3), ["tanh"] * 9 + ["linear"], 2
+    both = zip(*(nets.initial_layers("xavier", widths, names, seed) for seed in range(networks)), strict=True)
+    stack = nets.Stack((zip(*layer, strict=True) for layer in both), widths, names, nets.CrossEntropy())
+    before = [weight.clone() for weight in stack.weights]
+    stack.gradient(torch.randn(20, 7), torch.arange(20) % 3)
+    rates = torch.tensor([[0.1, 0.2]]).repeat(len(names), 1)
+    nets.Updater(stack, UnitSteps(), [0.0] * networks, [1.0] * networks).update(rates, 1)
+    for weight, old in zip(stack.weights, before, strict=True):
+        assert torch.allclose((weight - old).norm(dim=(1, 2)), rates[0])
 
 
 @pytest.mark.parametrize("optimizer", BUILT_IN)
@@ -176,7 +196,7 @@ def test_the_predicted_memory_counts_state_and_scratch(optimizer: str) -> None:
     layers = (
         [[weight] * networks, [bias] * networks] for weight, bias in nets.initial_layers("xavier", widths, names, 0)
     )
-    stack = nets.Stack(layers, names, nets.CrossEntropy())
+    stack = nets.Stack(layers, widths, names, nets.CrossEntropy())
     updater = nets.Updater(stack, method, [0.0] * networks, [1.0] * networks)
     state = sum(tensor.nbytes for k in range(networks) for slot in updater.slots(k).values() for tensor in slot)
     scratch = 0 if optimizer == "sgd" else 4 * networks * 20 * 30  # of the largest layer

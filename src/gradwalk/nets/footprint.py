@@ -1,6 +1,7 @@
 """How many bytes a stack takes, known before it is allocated, and without torch."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from gradwalk import checks
@@ -18,6 +19,7 @@ PLAN_BYTES = (
 _BLOCK_FLOPS = (
     2.5e7  # of the products that compute the gradients of a block of layers: measured, see docs/performance.md
 )
+_UPDATED = 65_536  # numbers of the layers that are updated together: measured, see docs/performance.md
 _EVALUATED = 65_536  # numbers of a layer's outputs that are evaluated at a time: they stay in the cache
 
 
@@ -53,16 +55,31 @@ def gradient_blocks(widths: Sequence[int], networks: int, batch: int) -> list[ra
     >>> gradient_blocks((8, 88, 88, 88, 88, 2), 1, 100)
     [range(4, 5), range(1, 4), range(0, 1)]
     """
-    shapes = list(pairwise(widths))
-    blocks: list[range] = [range(0, 1)]
-    for d in range(1, len(shapes)):
-        block, (fan_in, fan_out) = blocks[-1], shapes[d]
-        full = len(block) * 2.0 * networks * batch * fan_in * fan_out >= _BLOCK_FLOPS
-        if full or block.start == 0 or shapes[d] != shapes[block.start]:
-            blocks.append(range(d, d + 1))
+    hidden = _grouped(widths, 1, lambda weights: math.ceil(_BLOCK_FLOPS / (2.0 * networks * batch * weights)))
+    return [*reversed(hidden), range(0, 1)]
+
+
+def update_groups(widths: Sequence[int], networks: int) -> list[range]:
+    """Return the layers in groups of one shape that are updated together, the first layers first.
+
+    In narrow layers a group has many of them, since the calls would otherwise take longer than the update.
+
+    >>> update_groups((8, 88, 88, 88, 88, 2), 1), update_groups((88, 88, 88, 88), 6)
+    ([range(0, 1), range(1, 4), range(4, 5)], [range(0, 1), range(1, 2), range(2, 3)])
+    """
+    return _grouped(widths, 0, lambda weights: _UPDATED // (networks * weights))
+
+
+def _grouped(widths: Sequence[int], start: int, most: Callable[[int], int]) -> list[range]:
+    """Return layers from `start` on in groups of one shape, of as many as `most` says by their number of weights."""
+    shapes, groups = list(pairwise(widths)), list[range]()
+    for d in range(start, len(shapes)):
+        first = groups[-1].start if groups else -1
+        if groups and shapes[d] == shapes[first] and d - first < most(math.prod(shapes[d])):
+            groups[-1] = range(first, d + 1)
         else:
-            blocks[-1] = range(block.start, d + 1)
-    return blocks[::-1]
+            groups.append(range(d, d + 1))
+    return groups
 
 
 def deltas_ahead(threads: int) -> int:
@@ -109,7 +126,8 @@ def stack_bytes(
         width * (2 if reads_input(activation(name)) else 1) for width, name in zip(widths[1:], activations, strict=True)
     )
     method = parse_optimizer(optimizer)
-    scratch = 0 if method.linear else max(sum(widths[1:]), *(fan_in * fan_out for fan_in, fan_out in pairwise(widths)))
+    groups = (len(group) * widths[group.start] * widths[group.stop] for group in update_groups(widths, networks))
+    scratch = 0 if method.linear else max(sum(widths[1:]), *groups)
     parameters = (2 + len(method.slots)) * parameter_count(widths) + threads * scratch
     rows = evaluated_rows(widths, batch)
     numbers = networks * (parameters + batch * kept + rows * widths[-1]) + rows * widths[0]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import torch
 
@@ -18,14 +18,6 @@ def aligned(like: torch.Tensor, count: int, *shape: int) -> torch.Tensor:
     return like.new_empty(count, padded(size))[:, :size].view(count, *shape)
 
 
-def aligned_copies(tensors: Sequence[torch.Tensor] | torch.Tensor) -> torch.Tensor:
-    """Return copies of tensors of one shape, stacked in aligned memory."""
-    copies = aligned(tensors[0], len(tensors), *tensors[0].shape)
-    for copy, tensor in zip(copies, tensors, strict=True):
-        copy.copy_(tensor)
-    return copies
-
-
 def aligned_layers(like: torch.Tensor, count: int, shapes: Sequence[tuple[int, ...]]) -> list[torch.Tensor]:
     """Return `aligned` memory for each of some layers; layers of one shape that follow each other are `joined`."""
     layers: list[torch.Tensor] = []
@@ -33,6 +25,11 @@ def aligned_layers(like: torch.Tensor, count: int, shapes: Sequence[tuple[int, .
         size = len(list(group))
         layers += aligned(like, size * count, *shape).view(size, count, *shape)
     return layers
+
+
+def aligned_weights(like: torch.Tensor, count: int, widths: Sequence[int]) -> list[torch.Tensor]:
+    """Return `aligned_layers` for a number per weight of that many networks."""
+    return aligned_layers(like, count, list(pairwise(widths)))
 
 
 def joined(layers: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""What an optimizer updates: one tensor of parameters, with its gradient and the memory of its update."""
+"""What an optimizer updates: a tensor of parameters, with its gradient and the memory of its update."""
 
 from dataclasses import dataclass
 
@@ -7,11 +7,13 @@ import torch
 
 @dataclass(frozen=True)
 class Parameter:
-    """One tensor of parameters of all networks, and the memory of its update: the networks are the first axis.
+    """A tensor of parameters of all networks, and the memory of its update.
 
-    gradient: clipped, and with the L2 term of weight decay added; the update may overwrite it. rate: learning rates,
-    broadcastable to `value`. slots: the optimizer's state, in the order of its `slots`, zero at first. scratch: memory
-    in the shape of `value` whose content is undefined; None where `Optimizer.linear` is set.
+    The first axis are the matrices of weights of one layer or of several of the same shape, one per network and layer,
+    or the vectors of all biases, one per network. gradient: clipped, and with the L2 term of weight decay added; the
+    update may overwrite it. rate: learning rates, broadcastable to `value`. slots: the optimizer's state, in the order
+    of its `slots`, zero at first. scratch: memory in the shape of `value` whose content is undefined; None where
+    `Optimizer.linear` is set.
     """
 
     value: torch.Tensor

@@ -25,7 +25,7 @@ from gradwalk.nets import products
 from gradwalk.nets.crew import THREAD_FLOPS, Crew, Step
 from gradwalk.nets.footprint import deltas_ahead, evaluated_rows, gradient_blocks, padded, scratch_numbers
 from gradwalk.nets.losses import Loss
-from gradwalk.nets.memory import aligned, aligned_copies, aligned_layers, joined
+from gradwalk.nets.memory import aligned, aligned_layers, aligned_weights, joined
 from gradwalk.nets.pointwise import Kernels, pointwise, takes_numpy
 from gradwalk.nets.widths import layer_flops
 
@@ -39,15 +39,16 @@ class Stack:
     """Networks side by side: `weights[d]` (networks, in, out), `biases[d]` (networks, 1, out), input layer first.
 
     layers: the weights (in, out) and the biases (out,) of all networks, layer by layer; consumed lazily, to free
-    memory. activations: one per layer, the last one "linear". batch: the largest minibatch of a step. kernels: "auto",
-    which uses NumPy on a CPU, or "torch" for torch alone (see `gradwalk.nets.pointwise`). crew: the threads that
-    compute (default: the calling one). `rows` is the largest number of examples of which `outputs` are computed at a
-    time.
+    memory. widths: the units of all layers, those of the input first. activations: one per layer, the last one
+    "linear". batch: the largest minibatch of a step. kernels: "auto", which uses NumPy on a CPU, or "torch" for torch
+    alone (see `gradwalk.nets.pointwise`). crew: the threads that compute (default: the calling one). `rows` is the
+    largest number of examples of which `outputs` are computed at a time.
     """
 
     def __init__(
         self,
         layers: Iterable[tuple[Sequence[torch.Tensor], Sequence[torch.Tensor]]],
+        widths: Sequence[int],
         activations: Sequence[str | Activation],
         loss: Loss,
         batch: int = 100,
@@ -55,15 +56,18 @@ class Stack:
         crew: Crew | None = None,
     ) -> None:
         self.crew = crew or Crew()
+        self.widths = tuple(widths)
         self.weights: Tensors = []
         self.biases: Tensors = []
-        for weights, biases in layers:
-            self.weights.append(aligned_copies(weights))
+        for d, (weights, biases) in enumerate(layers):
+            self.weights = self.weights or aligned_weights(weights[0], len(weights), self.widths)
+            for place, weight in zip(self.weights[d], weights, strict=True):
+                place.copy_(weight)
             self.biases.append(torch.stack([each.reshape(1, -1) for each in biases]))
         self.loss, self.batch = loss, batch
         self._by_numpy = takes_numpy(kernels, self.weights[0].device, "Stack")
         self._f = [pointwise(activation(each), self._by_numpy) for each in activations]
-        assert len(self.weights) == len(self._f)
+        assert len(self.weights) == len(self.biases) == len(self._f)
         self._allocate()
 
     def __getstate__(self) -> dict[str, object]:
@@ -104,7 +108,9 @@ class Stack:
     def keep(self, networks: Sequence[int]) -> None:
         """Keep these networks and remove the others."""
         chosen = torch.tensor(networks, device=self.weights[0].device)
-        self.weights = [aligned_copies(each[chosen]) for each in self.weights]
+        before, self.weights = self.weights, aligned_weights(self.weights[0], len(networks), self.widths)
+        for weight, old in zip(self.weights, before, strict=True):
+            weight.copy_(old[chosen])
         self.biases = [each[chosen] for each in self.biases]
         self._allocate()
 
@@ -122,8 +128,8 @@ class Stack:
 
     def _cuts(self, rows: int) -> list[int]:
         """Return where the rows of a forward pass are cut, so that each thread has a part with enough work."""
-        threads = min(self.crew.working, int(self.count * layer_flops(self._widths, rows) / THREAD_FLOPS))
-        return products.cuts(rows, threads, tuple(sorted(set(pairwise(self._widths)))), self._by_numpy)
+        threads = min(self.crew.working, int(self.count * layer_flops(self.widths, rows) / THREAD_FLOPS))
+        return products.cuts(rows, threads, tuple(sorted(set(pairwise(self.widths)))), self._by_numpy)
 
     def _plan_forward(self, start: int, stop: int, memory: Callable[[int, int, int], Memory]) -> list[Step]:
         """Return the steps that take some rows through all layers, which write to the memory that `memory` returns."""
@@ -172,7 +178,7 @@ class Stack:
         """Return memory for outputs of a layer that the layer after the next one reuses; the last one's stay."""
         if d == len(self.weights) - 1:
             return None, self._outputs[:, start:stop]
-        width, widest = self.weights[d].shape[2], max(self._widths[1:])
+        width, widest = self.weights[d].shape[2], max(self.widths[1:])
         size = padded(self.rows * widest)
         half = self._scratch[d % 2 * self.count * size :][: self.count * size].view(self.count, size)
         return None, half[:, start * widest :][:, : (stop - start) * width].view(self.count, stop - start, width)
@@ -187,12 +193,10 @@ class Stack:
 
     def _allocate(self) -> None:
         """Allocate the memory of a step: outputs of all layers, gradients, and the deltas of some blocks of layers."""
-        like, count = self.weights[0], self.count
-        widths = [each.shape[2] for each in self.weights]
-        self._widths = (like.shape[1], *widths)
+        like, count, widths = self.weights[0], self.count, list(self.widths[1:])
         self.units = torch.tensor(widths, device=like.device)
-        self.rows = evaluated_rows(self._widths, self.batch)
-        self._blocks, self._ahead = gradient_blocks(self._widths, count, self.batch), deltas_ahead(self.crew.threads)
+        self.rows = evaluated_rows(self.widths, self.batch)
+        self._blocks, self._ahead = gradient_blocks(self.widths, count, self.batch), deltas_ahead(self.crew.threads)
         self._x = aligned(like, 1, self.rows, like.shape[1])
         self._h = aligned_layers(like, count, [(self.batch, width) for width in widths])
         self._a = [
@@ -200,8 +204,8 @@ class Stack:
             for width, f in zip(widths, self._f, strict=True)
         ]
         self._outputs = aligned(like, count, self.rows, widths[-1])
-        self._scratch = like.new_empty(scratch_numbers(self._widths, count, self.batch, self._ahead))
-        self.weight_gradients = aligned_layers(like, count, [tuple(each.shape[1:]) for each in self.weights])
+        self._scratch = like.new_empty(scratch_numbers(self.widths, count, self.batch, self._ahead))
+        self.weight_gradients = aligned_weights(like, count, self.widths)
         self.flat_biases = torch.cat([each.view(count, -1) for each in self.biases], dim=1)
         self.flat_bias_gradients = torch.empty_like(self.flat_biases)
         self.biases, self.bias_gradients = (

@@ -3,17 +3,18 @@
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 
 import torch
 
-from gradwalk.nets.memory import aligned, aligned_copies
+from gradwalk.nets.footprint import update_groups
+from gradwalk.nets.memory import aligned, aligned_weights, joined
 from gradwalk.nets.optimizers import Optimizer
 from gradwalk.nets.parameter import Parameter
 from gradwalk.nets.stack import Stack, Tensors
 
 Slots = dict[str, Tensors]  # of one network: per name the tensors of all weights, input first, then of all biases
-Bound = tuple[torch.Tensor, torch.Tensor, torch.Tensor, Tensors]  # value, gradient, rate and slots of a parameter
+Bound = Tensors  # value, gradient, rate and slots of a parameter
 
 PART_NUMBERS = 20_000  # that a parameter must have on average for several threads: with fewer they wait for each other
 
@@ -32,7 +33,7 @@ class Updater:
         self.stack, self.optimizer = stack, optimizer
         self._decay = like.new_tensor(weight_decay) if any(weight_decay) else None
         self._bias_rate = like.new_tensor(bias_rate)
-        self._slots = [[aligned(like, *value.shape).zero_() for _ in optimizer.slots] for value in self._values()]
+        self._slots = [self._new_slot() for _ in optimizer.slots]
         self._bind()
 
     def update(self, rates: torch.Tensor, step: int, shorten: torch.Tensor | None = None) -> None:
@@ -54,16 +55,17 @@ class Updater:
         chosen = torch.tensor(networks, device=self._bias_rate.device)
         self._decay = None if self._decay is None else self._decay[chosen]
         self._bias_rate = self._bias_rate[chosen]
-        self._slots = [[aligned_copies(slot[chosen]) for slot in slots] for slots in self._slots]
+        before, self._slots = self._slots, [self._new_slot() for _ in self._slots]
+        for slot, old in zip(chain(*self._slots), chain(*before), strict=True):
+            slot.copy_(old[chosen])
         self._bind()
 
     def slots(self, network: int) -> Slots:
         """Return the optimizer's state of one network, as views."""
-        *weights, biases = self._slots
         units = self.stack.units.tolist()
         return {
-            name: [*(slots[place][network] for slots in weights), *torch.split(biases[place][network], units)]
-            for place, name in enumerate(self.optimizer.slots)
+            name: [*(slot[network] for slot in weights), *torch.split(biases[network], units)]
+            for name, (*weights, biases) in zip(self.optimizer.slots, self._slots, strict=True)
         }
 
     def load(self, network: int, slots: Mapping[str, Tensors]) -> None:
@@ -86,29 +88,31 @@ class Updater:
         self._rates.copy_(rates[:, :, None, None])
         self._bias_rates.copy_((rates * self._bias_rate).repeat_interleave(self.stack.units, dim=0).T)
 
-    def _values(self) -> Tensors:
-        return [*self.stack.weights, self.stack.flat_biases]
-
-    def _gradients(self) -> Tensors:
-        return [*self.stack.weight_gradients, self.stack.flat_bias_gradients]
+    def _new_slot(self) -> Tensors:
+        """Return a zero per parameter, as tensors of the weights of each layer and of all biases."""
+        biases = self.stack.flat_biases
+        tensors = [*aligned_weights(biases, self.stack.count, self.stack.widths), aligned(biases, *biases.shape)]
+        return [tensor.zero_() for tensor in tensors]
 
     def _bind(self) -> None:
         """Put together, once for all steps, the memory that each parameter's update works on."""
-        values = self._values()
-        self._rates = values[0].new_empty(len(self.stack.weights), self.stack.count, 1, 1)
-        self._bias_rates = torch.empty_like(self.stack.flat_biases)
-        rates = [*self._rates, self._bias_rates]
-        bound = list(zip(values, self._gradients(), rates, self._slots, strict=True))
-        shared = sum(value.numel() for value in values) >= PART_NUMBERS * len(values)
-        self._parts = [self._bound(part) for part in _evenly(bound, self.stack.crew.threads if shared else 1)]
+        stack = self.stack
+        self._rates = stack.weights[0].new_empty(len(stack.weights), stack.count, 1, 1)
+        self._bias_rates = torch.empty_like(stack.flat_biases)
+        weights = [stack.weights, stack.weight_gradients, list(self._rates), *(slot[:-1] for slot in self._slots)]
+        biases = [stack.flat_biases, stack.flat_bias_gradients, self._bias_rates, *(slot[-1] for slot in self._slots)]
+        groups = update_groups(stack.widths, stack.count)
+        bound = [[_matrices(each[group.start : group.stop]) for each in weights] for group in groups] + [biases]
+        shared = sum(value.numel() for value, *_ in bound) >= PART_NUMBERS * len(bound)
+        self._parts = [self._bound(part) for part in _evenly(bound, stack.crew.threads if shared else 1)]
 
     def _bound(self, part: Sequence[Bound]) -> list[Parameter]:
         """Return the parameters of one thread, which share their scratch memory."""
-        largest = max(value[0].numel() for value, *_ in part)
-        scratch = None if self.optimizer.linear else aligned(part[0][0], self.stack.count, largest)
+        largest = max(value.numel() for value, *_ in part)
+        scratch = None if self.optimizer.linear else part[0][0].new_empty(largest)
         return [
             Parameter(value, gradient, rate, tuple(slots), None if scratch is None else _shaped(scratch, value))
-            for value, gradient, rate, slots in part
+            for value, gradient, rate, *slots in part
         ]
 
 
@@ -127,7 +131,14 @@ def _apply_decay(parameter: Parameter, decay: torch.Tensor, decoupled: bool) -> 
 
 def _by_network(values: torch.Tensor, parameter: Parameter) -> torch.Tensor:
     """Return one value per network in a shape that is broadcastable to the parameter."""
-    return values.view(-1, *[1] * (parameter.value.ndim - 1))
+    layers = len(parameter.value) // len(values)
+    return values.repeat(layers).view(-1, *[1] * (parameter.value.ndim - 1))
+
+
+def _matrices(layers: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return layers (networks, ...) of one shape, which lie in memory at equal distances, along one axis."""
+    whole = joined(layers)
+    return whole.view(-1, *whole.shape[2:])
 
 
 def _evenly(bound: Sequence[Bound], parts: int) -> list[Sequence[Bound]]:
@@ -139,4 +150,4 @@ def _evenly(bound: Sequence[Bound], parts: int) -> list[Sequence[Bound]]:
 
 def _shaped(scratch: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     """Return the part of the scratch memory that has the shape of `value`."""
-    return scratch[:, : value[0].numel()].view(value.shape)
+    return scratch[: value.numel()].view(value.shape)

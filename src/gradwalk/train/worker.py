@@ -68,8 +68,8 @@ class Worker:
         """Build the stack and its updater from the members' layers."""
         run, runs = self.members[0].run, [member.run for member in self.members]
         loss = CrossEntropy() if run.task == "classify" else SquaredError()
-        activations = run.architecture(self.data).activations
-        self.stack = Stack(_stacked(self.members), activations, loss, run.batch, self.kernels, crew)
+        widths, activations = run.architecture(self.data)
+        self.stack = Stack(_stacked(self.members), widths, activations, loss, run.batch, self.kernels, crew)
         decay, bias_rate = [run.weight_decay for run in runs], [run.bias_rate for run in runs]
         self.updater = Updater(self.stack, parse_optimizer(run.optimizer), decay, bias_rate)
         for place, member in enumerate(self.members):
