@@ -94,6 +94,12 @@ def test_the_plot_has_a_line_for_each(comparison):
     assert panel.get_yscale() == "log"
 
 
+@pytest.mark.filterwarnings("ignore:Lazy modules are a new feature:UserWarning")
+def test_lazy_layers_are_named_in_one_sentence():
+    with pytest.raises(ValueError, match=r"^compare: the model has lazy layers that are not yet materialised"):
+        gwt.compare(nn.LazyLinear(2), torch.randn(4, 3), lambda y: y.sum())
+
+
 def test_errors_begin_with_its_name():
     with pytest.raises(TypeError, match=r"^compare: model must be"):
         gwt.compare(lambda x: x, X, squares)

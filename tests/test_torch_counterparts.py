@@ -29,14 +29,56 @@ def test_the_module_for_an_activation_computes_it_and_is_recognised(name):
 def test_every_torch_function_in_the_table_exists_and_computes_its_activation(family):
     for record in family.torch_functions:
         function = getattr(F, record.name, None) or getattr(torch, record.name)
-        f = gwt.counterpart_of_function(record.name, [POINTS], {})
-        np.testing.assert_allclose(function(POINTS).numpy(), f.f(POINTS.numpy()), atol=1e-6)
+        arguments = {} if record.omitted else dict(record.fixed)
+        f = gwt.counterpart_of_function(record.name, [POINTS], arguments)
+        np.testing.assert_allclose(function(POINTS, **arguments).numpy(), f.f(POINTS.numpy()), atol=1e-6)
 
 
 def test_the_parameter_of_a_function_is_read_by_position_and_by_keyword():
     for args, kwargs in [((None, 0.3), {}), ((None,), {"negative_slope": 0.3})]:
         assert gwt.counterpart_of_function("leaky_relu", args, kwargs).name == "leaky_relu(0.3)"
     assert gwt.counterpart_of_function("hardtanh", [None, -2.0], {}) is None
+
+
+@pytest.mark.parametrize(
+    ("args", "bounds", "name"),
+    [
+        ([0], {}, "relu"),
+        ([], {"min": 0.0}, "relu"),
+        ([0, None], {}, "relu"),
+        ([0], {"max": 6}, "relu6"),
+        ([-1.0, 1.0], {}, "hard_tanh"),
+        ([1e-6], {}, None),
+        ([-1], {}, None),
+        ([], {"max": 6}, None),
+        ([0, 1], {}, None),
+        ([torch.zeros(3)], {}, None),
+    ],
+    ids=str,
+)
+def test_bounds_are_an_activation_only_if_they_are_its_bounds(args, bounds, name):
+    for function in ("clamp", "clip"):
+        found = gwt.counterpart_of_function(function, [POINTS, *args], bounds)
+        assert (found.name if found else None) == name
+
+
+@pytest.mark.parametrize("written", [lambda a: a.clamp(min=0), lambda a: a.clamp_min_(0), lambda a: torch.clip(a, 0)])
+@pytest.mark.parametrize("example", [None, torch.randn(4, 30)], ids=["code", "run"])
+def test_a_relu_that_is_written_as_a_bound_is_drawn_as_one(written, example):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(30, 30) for _ in range(8))
+
+        def forward(self, x):
+            for layer in self.layers[:-1]:
+                x = written(layer(x))
+            return self.layers[-1](x)
+
+    chain = [part for _ in range(7) for part in (nn.Linear(30, 30), nn.ReLU())]
+    expected = [row.proposed for row in gwt.plan(nn.Sequential(*chain, nn.Linear(30, 30))).rows]
+    assert [row.proposed for row in gwt.plan(Net(), example=example).rows] == expected
+    assert expected[1] is not None
 
 
 def test_modules_of_other_libraries_are_recognised_by_class_name_and_namesakes_of_torch_are_not():

@@ -194,6 +194,13 @@ def _called(*names: str) -> tuple[Counterpart, ...]:
 _slope, _alpha = partial(Counterpart, parameter="negative_slope"), partial(Counterpart, parameter="alpha")
 _unit_bounds = (("min_val", -1.0), ("max_val", 1.0))
 
+
+def _clamped(least: float, most: float | None) -> tuple[Counterpart, ...]:
+    """Return torch's functions that bound numbers by these."""
+    bounds = ("min", least), ("max", most)
+    return tuple(Counterpart(name, fixed=bounds, omitted=False) for name in ("clamp", "clip"))
+
+
 _LINEAR = Family(
     "linear",
     _linear,
@@ -219,7 +226,11 @@ BUILT_IN: tuple[Family, ...] = (
         "relu",
         _relu,
         torch_modules=_called("ReLU"),
-        torch_functions=_called("relu"),
+        torch_functions=(
+            *_called("relu"),
+            *_clamped(0, None),
+            Counterpart("clamp_min", fixed=(("min", 0),), omitted=False),
+        ),
         jax=_called("jax.nn.relu"),
         keras=_called("keras.activations.relu"),
     ),
@@ -227,7 +238,7 @@ BUILT_IN: tuple[Family, ...] = (
         "relu6",
         _relu6,
         torch_modules=_called("ReLU6"),
-        torch_functions=_called("relu6"),
+        torch_functions=(*_called("relu6"), *_clamped(0, 6)),
         jax=_called("jax.nn.relu6"),
         keras=_called("keras.activations.relu6"),
     ),
@@ -349,7 +360,7 @@ BUILT_IN: tuple[Family, ...] = (
         "hard_tanh",
         _hard_tanh,
         torch_modules=(Counterpart("Hardtanh", fixed=_unit_bounds),),
-        torch_functions=(Counterpart("hardtanh", fixed=_unit_bounds),),
+        torch_functions=(Counterpart("hardtanh", fixed=_unit_bounds), *_clamped(-1, 1)),
         jax=_called("jax.nn.hard_tanh"),
         keras=_called("keras.activations.hard_tanh"),
     ),

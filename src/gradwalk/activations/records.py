@@ -19,13 +19,15 @@ class Counterpart:
     name: of a class in torch.nn or in another library, of a torch function or method, or the dotted path of a function
     of JAX or Keras. parameter: the argument or attribute that holds the family's parameter, if it has one. default:
     the parameter's default value there, where it differs from the family's. fixed: further arguments with the values
-    that they must have. target: the class, factory or function itself, for those that users register.
+    that they must have, None where there must be none. omitted: whether they have these values if they are left out.
+    target: the class, factory or function itself, for those that users register.
     """
 
     name: str
     parameter: str = ""
     default: float | None = None
-    fixed: tuple[tuple[str, float], ...] = ()
+    fixed: tuple[tuple[str, float | None], ...] = ()
+    omitted: bool = True
     target: Any = None
 
 

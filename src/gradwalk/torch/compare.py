@@ -12,7 +12,7 @@ from torch import nn
 
 from gradwalk.display import Shown, axes_of, html_row
 from gradwalk.gains import UnsteadyWarning
-from gradwalk.torch.follow import unwrapped
+from gradwalk.torch.follow import check_materialised, unwrapped
 from gradwalk.torch.given import Given
 from gradwalk.torch.init import init_
 from gradwalk.torch.layers import sort_out
@@ -105,6 +105,7 @@ def compare(model: nn.Module, inputs: Inputs, loss_fn: Loss, *, activation: Give
     ['own', 'kaiming', 'orthogonal', 'gradwalk']
     """
     model = unwrapped(model, "compare")
+    check_materialised(model.modules(), "compare")
     schemes: dict[str, Callable[[], object]] = {
         "own": lambda: None,
         "kaiming": lambda: _fill(model, lambda w: nn.init.kaiming_normal_(w, nonlinearity="relu")),

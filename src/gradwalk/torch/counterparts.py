@@ -52,13 +52,16 @@ def counterpart_of_function(name: str, args: Sequence[Any], kwargs: Mapping[str,
 
     >>> counterpart_of_function("leaky_relu", [torch.ones(2), 0.3], {}).name
     'leaky_relu(0.3)'
+    >>> counterpart_of_function("clamp", [torch.ones(2)], {"min": 0}).name
+    'relu'
     """
-    family, record = _functions().get(name, (None, None))
-    if family is None or record is None:
-        return None
-    names = _arguments(record)
-    given = dict(zip(names, args[1:], strict=False)) | {key: kwargs[key] for key in names if key in kwargs}
-    return _member(family, record, dict(record.fixed) | given)
+    for family, record in _functions().get(name, ()):
+        names = _arguments(record)
+        given = dict(zip(names, args[1:], strict=False)) | {key: kwargs[key] for key in names if key in kwargs}
+        found = _member(family, record, (dict(record.fixed) if record.omitted else {}) | given)
+        if found is not None:
+            return found
+    return None
 
 
 def module_for(f: str | Activation) -> nn.Module:
@@ -105,8 +108,12 @@ def _built_in(kind: type[nn.Module]) -> tuple[Family, Counterpart] | None:
 
 
 @cache
-def _functions() -> dict[str, tuple[Family, Counterpart]]:
-    return {record.name: (family, record) for family in BUILT_IN for record in family.torch_functions}
+def _functions() -> dict[str, list[tuple[Family, Counterpart]]]:
+    records: dict[str, list[tuple[Family, Counterpart]]] = {}
+    for family in BUILT_IN:
+        for record in family.torch_functions:
+            records.setdefault(record.name, []).append((family, record))
+    return records
 
 
 def _arguments(record: Counterpart) -> tuple[str, ...]:
@@ -115,7 +122,7 @@ def _arguments(record: Counterpart) -> tuple[str, ...]:
 
 def _member(family: Family, record: Counterpart, arguments: Mapping[str, Any]) -> Activation | None:
     """Return the member of a family with these arguments; None where they are not what the record asks for."""
-    if any(arguments.get(name) != value for name, value in record.fixed):
+    if not all(_is(arguments.get(name), value) for name, value in record.fixed):
         return None
     if not record.parameter:
         return family.member()
@@ -124,6 +131,11 @@ def _member(family: Family, record: Counterpart, arguments: Mapping[str, Any]) -
         alike = not value.is_meta and bool((value == value.flatten()[0]).all())
         value = value.flatten()[0].item() if alike else "different slopes"
     return family.member(value) if value is None or isinstance(value, int | float) else None
+
+
+def _is(argument: Any, value: float | None) -> bool:
+    """Return whether an argument has this value; a tensor, whose numbers may differ, has none."""
+    return isinstance(argument, int | float | None) and argument == value
 
 
 def _registered(module: nn.Module) -> Activation | None:
