@@ -75,14 +75,14 @@ class TestTasks:
 
 
 class TestPace:
-    """Seconds per step are made up here: no test depends on a clock."""
+    """The times of steps are made up here: no test depends on a clock."""
 
-    def steps(self, pace, count, helped, alone):
-        """Take steps that last so long with help and without, and return which of them were helped."""
+    def steps(self, pace, count, helped, alone, unit=0.01):
+        """Take steps that last so long with help and without, in units of seconds; return which were helped."""
         ways = []
         for _ in range(count):
             ways.append(pace.helped)
-            pace.note(helped if pace.helped else alone)
+            pace.note(unit * (helped if pace.helped else alone))
         return ways
 
     @pytest.mark.parametrize(("helped", "alone"), [(1.0, 1.5), (1.0, 1.05), (1.5, 1.0), (1.05, 1.0)])
@@ -107,10 +107,18 @@ class TestPace:
         self.steps(pace, 210, 1.0, 1.5)  # alone nothing tells that help would be faster again, so that it is tried
         assert self.steps(pace, 100, 1.0, 1.5).count(True) >= 95  # all but one trial
 
+    @pytest.mark.parametrize("unit", [0.5, 30.0])
+    def test_of_long_steps_fewer_are_enough(self, unit):
+        pace = Pace()
+        assert self.steps(pace, 25, 1.0, 1.5, unit).count(False) == 3  # one trial
+        self.steps(pace, 18, 2.0, 1.5, unit)  # a neighbour comes: those that are enough to tell, and a trial
+        assert not pace.helped
+        assert self.steps(pace, 100, 2.0, 1.5, unit).count(True) <= 9  # three trials
+
     def test_slow_seconds_of_the_machine_are_no_reason_to_change(self):
         pace, slow = Pace(), []
         for step in range(2000):
-            pace.note((1.0 if pace.helped else 1.3) * (4.0 if step % 70 > 60 else 1.0))
+            pace.note((0.01 if pace.helped else 0.013) * (4.0 if step % 70 > 60 else 1.0))
             slow.append(not pace.helped)
         assert sum(slow) <= 0.1 * len(slow)
 

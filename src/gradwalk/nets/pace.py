@@ -10,12 +10,13 @@ from statistics import fmean
 
 _LATEST = 5  # steps that tell how long they take now
 _SLOWER = 1.15  # times as long as they took counts as slower
-# Steps between two trials of the other way: the fewest if steps are slower now, else twice as many as before the last
-# trial if that changed nothing.
+_LONG = 0.2  # seconds: a longer step tells as much as several shorter ones
+# Steps between two trials of the other way: the fewest before the first one and if steps are slower now, fewer of them
+# if they are long; else twice as many as before the last trial if that changed nothing.
 _FEWEST, _MOST = 25, 200
-# Steps of a trial in the other way, each followed by one in the kept way, because a machine has fast and slow seconds.
-# The first pair does not count: operations are planned in it.
-_PAIRS = 5
+# Steps of a trial in the other way, of short and of long ones, each followed by one in the kept way, because a machine
+# has fast and slow seconds. The first pair does not count: operations are planned in it.
+_PAIRS, _LONG_PAIRS = 5, 3
 
 
 class Pace:
@@ -33,21 +34,23 @@ class Pace:
         self._latest: deque[float] = deque(maxlen=_LATEST)
         self._trial: list[float] | None = None
         self._usual = math.inf
-        self._steps, self._patience = 0, _FEWEST
+        self._steps, self._seconds, self._patience, self._pairs = 0, 0.0, _FEWEST, _PAIRS
 
     def note(self, seconds: float) -> None:
         """Take note of how long a step took, and choose for the next one."""
         if self._trial is not None:
             self._trial.append(seconds)
             self.helped = not self.helped
-            if len(self._trial) == 2 * _PAIRS:
+            if len(self._trial) == 2 * self._pairs:
                 self._decide(fmean(self._trial[2::2]), fmean(self._trial[3::2]))
             return
         self._latest.append(seconds)
-        self._steps += 1
-        slower = fmean(self._latest) > _SLOWER * self._usual
-        if self._steps >= (_FEWEST if slower else self._patience):
+        self._steps, self._seconds = self._steps + 1, self._seconds + seconds
+        now = fmean(self._latest)
+        eager = (now > _SLOWER * self._usual or self._usual == math.inf) and self._steps >= _LATEST
+        if self._steps >= self._patience or (eager and max(self._steps, self._seconds / _LONG) >= _FEWEST):
             self._trial, self.helped = [], not self.helped
+            self._pairs = _PAIRS if now < _LONG else _LONG_PAIRS
 
     def _decide(self, tried: float, kept: float) -> None:
         """End a trial, whose next step would be in the other way."""
@@ -56,5 +59,5 @@ class Pace:
             self._patience = min(2 * self._patience, _MOST)
         else:
             self._patience = _FEWEST
-        self._usual, self._trial, self._steps = min(kept, tried), None, 0
+        self._usual, self._trial, self._steps, self._seconds = min(kept, tried), None, 0, 0.0
         self._latest.clear()
