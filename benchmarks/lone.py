@@ -15,6 +15,7 @@ from setting import Answer, Spread, Table, main, number, shape_name
 from stack import PATIENCE, Team
 
 TARGETS = {(512, 88): 2.5, (128, 177): 1.5, (1000, 249): 1.5}  # over the loop, by depth and width
+STEPS = 6  # of a round at least, so that a trial of `gradwalk.nets.pace` falls into one round or two
 BUSY = 0.9  # of one thread, with a busy neighbour
 WAYS = {
     "lone, all cores": ("Lone", {}),
@@ -59,8 +60,8 @@ def neighbour() -> Iterator[None]:
 
 
 def rates(made: dict[str, Team], names: Sequence[str], rounds: int, length: float) -> dict[str, list[float]]:
-    """Return the rates of some sides, round by round."""
-    turns = [[made[name].rate(length) for name in names] for _ in range(rounds)]
+    """Return the rates of some sides, round by round; a round has a few steps at least."""
+    turns = [[made[name].rate(max(length, STEPS * made[name].seconds)) for name in names] for _ in range(rounds)]
     return dict(zip(names, map(list, zip(*turns, strict=True)), strict=True))
 
 
