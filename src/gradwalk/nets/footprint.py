@@ -74,9 +74,8 @@ def _grouped(widths: Sequence[int], start: int, most: Callable[[int], int]) -> l
     """Return layers from `start` on in groups of one shape, of as many as `most` says by their number of weights."""
     shapes, groups = list(pairwise(widths)), list[range]()
     for d in range(start, len(shapes)):
-        first = groups[-1].start if groups else -1
-        if groups and shapes[d] == shapes[first] and d - first < most(math.prod(shapes[d])):
-            groups[-1] = range(first, d + 1)
+        if groups and shapes[d] == shapes[groups[-1].start] and len(groups[-1]) < most(math.prod(shapes[d])):
+            groups[-1] = range(groups[-1].start, d + 1)
         else:
             groups.append(range(d, d + 1))
     return groups
