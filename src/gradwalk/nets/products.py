@@ -1,7 +1,7 @@
 """The three products of a layer for all networks of a stack: weights (networks, in, out), h (networks, rows, in).
 
-On a CPU, NumPy's BLAS computes two of them, which is faster there than torch's, see docs/performance.md. It is limited
-to one thread, because two pools of threads in one process compete for the cores. `by_numpy` is False for torch alone.
+On a CPU, NumPy's BLAS or torch's computes them, see `gradwalk.nets.libraries`. Either is limited to one thread, because
+two pools of threads in one process compete for the cores. `by_numpy` is False for torch alone.
 """
 
 from collections.abc import Iterator
@@ -14,6 +14,7 @@ import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from gradwalk.nets.crew import Step, run
+from gradwalk.nets.libraries import product_step, takes_numpy
 
 # Measured, see docs/performance.md: from about this size on torch is as fast if it computes the product by blocks of
 # rows, and it can share the blocks among threads.
@@ -65,16 +66,18 @@ def affine(h: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, out: torch
     """Return the steps that put h W + b of each network into `out`; the bias is (networks, 1, out)."""
     if not (by_numpy and _is_small(weight)):
         return [partial(torch.baddbmm, bias, h, weight, out=out)]
-    result = out.numpy()
+    shape, result = (len(weight), h.shape[1], *weight.shape[1:]), out.numpy()
     return [
-        partial(np.matmul, h.numpy(), weight.numpy(), out=result),
+        product_step(h, weight, out, takes_numpy("h W", *shape)),
         partial(np.add, result, bias.numpy(), out=result),
     ]
 
 
-def backward(delta: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> list[Step]:
+def backward(delta: torch.Tensor, weight: torch.Tensor, out: torch.Tensor, by_numpy: bool) -> list[Step]:
     """Return the steps that put delta W^T of each network into `out`."""
-    return [partial(torch.bmm, delta, weight.transpose(1, 2), out=out)]
+    shape = (len(weight), delta.shape[1], *weight.shape[1:])
+    chosen = by_numpy and _is_small(weight) and takes_numpy("delta W^T", *shape)
+    return [product_step(delta, weight.mT, out, chosen)]
 
 
 def gradient(h: torch.Tensor, delta: torch.Tensor, out: torch.Tensor, by_numpy: bool) -> list[Step]:
@@ -82,10 +85,10 @@ def gradient(h: torch.Tensor, delta: torch.Tensor, out: torch.Tensor, by_numpy: 
 
     All three have the layers of a block as their first axis.
     """
-    if not by_numpy:
-        return [partial(torch.bmm, a.transpose(1, 2), b, out=c) for a, b, c in zip(h, delta, out, strict=True)]
-    if _is_small(out[0]):
-        return [partial(np.matmul, h.numpy().transpose(0, 1, 3, 2), delta.numpy(), out=out.numpy())]
+    if not by_numpy or _is_small(out[0]):
+        h, delta, out = (each.flatten(0, 1) for each in (h, delta, out))
+        chosen = by_numpy and takes_numpy("h^T delta", len(out), h.shape[1], *out.shape[1:])
+        return [product_step(h.mT, delta, out, chosen)]
     return [
         partial(torch.mm, network_h[:, start : start + _ROWS].T, network_delta, out=network_out[start : start + _ROWS])
         for layer in zip(h, delta, out, strict=True)
