@@ -51,10 +51,11 @@
     drawInPlace();
   }
 
+  // A panel takes the width of its place when it is drawn anew; to resize it would take longer than a printer waits.
   function drawInPlace() {
     for (const plot of document.querySelectorAll(".plot")) {
+      window.Plotly.purge(plot);
       draw(plot);
-      window.Plotly.Plots.resize(plot);
     }
   }
 
