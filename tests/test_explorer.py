@@ -82,6 +82,22 @@ def explore(shared):
     assert not shared.problems
 
 
+@pytest.fixture
+def load(shared, file):
+    """Return a function that loads the explorer anew in the window that tests share: a new window has a new process."""
+
+    def reload(link=""):
+        shared.page.emulate_media(color_scheme="light")
+        shared.page.goto("about:blank")  # another link alone would not load the page
+        shared.page.goto(file.as_uri() + link)
+        settle(shared.page)
+        return shared.page
+
+    shared.problems.clear()
+    yield reload
+    assert not shared.problems
+
+
 def settle(page):
     page.wait_for_function("document.getElementById('explorer-result').getAttribute('aria-busy') === 'false'")
 
@@ -253,9 +269,9 @@ def test_two_networks_are_drawn_over_each_other(explore):
     assert picture(page) == alone
 
 
-def test_a_link_opens_the_same_networks(open_page):
+def test_a_link_opens_the_same_networks(load):
     link = "#explorer?a=tanh,orthogonal,20,25,unbiased&b=relu,gaussian,50,30,1.4&walks=20&seed=7"
-    page = open_page(link=link)
+    page = load(link)
     assert [row[0] for row in numbers(page)] == ["A: tanh", "B: relu"]
     assert page.input_value("#explorer-seed") == "7"
     page.click("#explorer-network-b")
@@ -264,8 +280,8 @@ def test_a_link_opens_the_same_networks(open_page):
 
 
 @pytest.mark.parametrize("link", ["#explorer?a=nope,x,1e9,-3,999&walks=0&seed=1.5", "#explorer?", "#explorer?a=,,,,"])
-def test_a_link_that_cannot_be_used_opens_a_network(open_page, link):
-    page = open_page(link=link)
+def test_a_link_that_cannot_be_used_opens_a_network(load, link):
+    page = load(link)
     assert "typical gradient" in text(page, "result")
     assert page.input_value("#explorer-seed") == "1"
 
@@ -293,8 +309,8 @@ def test_the_python_code_samples_the_same_networks(explore):
         assert abs(names[name].mean - mean) < 4 * math.hypot(error, names[name].standard_error) + 0.01
 
 
-def test_the_walks_are_read_at_a_layer(open_page):
-    page = open_page(link=SMALL)
+def test_the_walks_are_read_at_a_layer(load):
+    page = load(SMALL)
     assert page.is_hidden("#explorer-readout")
     box = page.locator("#explorer-walks-picture").bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
@@ -384,8 +400,8 @@ def test_a_long_job_neither_freezes_the_page_nor_delays_the_next(open_page):
     assert np.median(gaps) < 100  # milliseconds; the work comes in slices of 10
 
 
-def test_every_control_has_a_name_and_is_reached_by_keyboard(open_page):
-    page = open_page()
+def test_every_control_has_a_name_and_is_reached_by_keyboard(load):
+    page = load()
     controls = page.evaluate(
         "[...document.querySelectorAll('#explorer :is(input, select, button, canvas[tabindex])')]"
         ".filter((node) => node.checkVisibility()).map((node) => ({ id: node.id, name:"

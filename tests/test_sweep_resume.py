@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import time
 from contextlib import closing
+from functools import cache
 from typing import NamedTuple
 
 import pytest
@@ -21,7 +22,7 @@ from gradwalk.sweep.folder import CHECKPOINTS, STORE
 KILLS = 4
 SPEC = """
 data = "digits"
-examples = 300
+examples = 100
 params = 3e3
 depth = [3, 4, 5, 6, 7, 8, 9, 10]
 gain = [1.0, 1.2]
@@ -76,6 +77,15 @@ def ended(folder):
     return {result.identity: (result.starts, result.ended, result.epochs) for result in over}
 
 
+def ended_so_far(folder):
+    """How many runs have ended, without reading their results: for loops that wait."""
+    try:
+        with closing(sqlite3.connect(f"file:{folder / STORE}?mode=ro", uri=True)) as store:
+            return store.execute("SELECT count(*) FROM runs WHERE status IN ('done', 'diverged')").fetchone()[0]
+    except sqlite3.OperationalError:  # there is no file or no table yet
+        return 0
+
+
 def checkpoints(folder):
     """The identities of the runs that have a checkpoint."""
     return {path.stem for path in (folder / CHECKPOINTS).glob("*.safetensors")}
@@ -91,7 +101,7 @@ def killed(spec, folder, chance, stack):
     process = started(command(spec, folder))
     patience = chance.choice((60.0, 60.0, chance.uniform(0, 0.5 + stack)))
     late = time.monotonic() + patience
-    while process.is_alive() and len(ended(folder)) <= before and time.monotonic() < late:
+    while process.is_alive() and ended_so_far(folder) <= before and time.monotonic() < late:
         time.sleep(0.005)
     time.sleep(chance.uniform(0, stack) if patience == 60.0 else 0.0)
     process.kill()
@@ -149,15 +159,28 @@ def limit_file_size(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
+FEW = ["depth=[3, 4]", "activation=tanh", "gain=[1.0, 1.2]", "rate_in=0.01", "rate_out=0.01", "epochs=25"]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(spec, tmp_path_factory):
+    """The numbers of a few runs with enough room, by their parameters."""
+
+    @cache
+    def of(params):
+        return numbers(run_sweep(Spec.load(spec, [f"params={params}", *FEW]), tmp_path_factory.mktemp("few")).results)
+
+    return of
+
+
 @pytest.mark.parametrize(
     ("room", "params", "refused"),
     [(9_000, 3e3, STORE), (100_000, 3e3, STORE), (60_000, 2e4, CHECKPOINTS)],
     ids=["from the start", "in the store", "for a checkpoint"],
 )
-def test_a_full_disk_is_reported_in_one_line_and_nothing_is_lost(spec, tmp_path, room, params, refused):
+def test_a_full_disk_is_reported_in_one_line_and_nothing_is_lost(spec, undisturbed, tmp_path, room, params, refused):
     folder, log = tmp_path / "out", tmp_path / "log"
-    few = [f"params={params}", "depth=[3, 4]", "activation=tanh", "gain=[1.0, 1.2]", "rate_in=0.01", "rate_out=0.01"]
-    few += ["epochs=25"]
+    few = [f"params={params}", *FEW]
     process = started(command(spec, folder, *few), log, limit_file_size, room)
     process.join()
     errors = log.read_text()
@@ -167,5 +190,5 @@ def test_a_full_disk_is_reported_in_one_line_and_nothing_is_lost(spec, tmp_path,
     last = run_sweep(Spec.load(spec, few), folder)
     assert last.kept == len(kept)
     assert {identity: ended(folder)[identity] for identity in kept} == kept
-    assert numbers(last.results) == numbers(run_sweep(Spec.load(spec, few), tmp_path / "other").results)
+    assert numbers(last.results) == undisturbed(params)
     assert room == 9_000 or "finished runs are saved: fix this and repeat the command to resume" in errors
