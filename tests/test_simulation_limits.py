@@ -66,6 +66,7 @@ def test_scalar_products_stand_for_vectors_even_where_these_cancel(active):
     slope = (np.arange(40) < active).astype(np.float32) * np.ones_like(x)
     h = np.maximum(x, 0.1) * slope
     scalars = Scalars.of(x, h, slope, noise)
+    scalars.refine(x, h, slope, noise)
     overlap = 1e-3 * rng.standard_normal(500)
     share = overlap / np.sqrt(scalars.h) - scalars.inside[0] / scalars.h
     squared = share**2 * scalars.passed[0, 0] + 2 * share * scalars.passed[0, 1] + scalars.passed[1, 1]

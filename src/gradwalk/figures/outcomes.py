@@ -99,10 +99,10 @@ def averages(rows: DataFrame, *apart: str) -> DataFrame:
 
 def least_estimate(points: DataFrame, examples: float | None) -> Estimate:
     """Return the least of these averages with its standard error, an infinite one if there is none."""
-    converged = points.dropna(subset=["train_error"])
-    if converged.empty:
+    order = np.lexsort((points["train_loss"], points["train_error"]))  # NaN last
+    first = points.iloc[order[0]] if len(order) else None
+    if first is None or np.isnan(first["train_error"]):
         return Estimate(math.inf)
-    first = converged.sort_values(["train_error", "train_loss"], kind="stable").iloc[0]
     return estimate(first["train_error"], examples, first["runs"], first["over_seeds"])
 
 

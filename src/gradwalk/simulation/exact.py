@@ -50,23 +50,21 @@ class Scalars(NamedTuple):
         """Of the parts of the xi_j across h with one another."""
         return np.asarray(self.noise - self.inside[:, None] * self.inside / self.h)
 
-    @classmethod
-    def of(cls, x: Array, h: Array, slope: Array, noise: Array) -> "Scalars":
-        """Return the scalar products, to about the precision of the vectors.
+    def refine(self, x: Array, h: Array, slope: Array, noise: Array) -> None:
+        """Bring them to about the precision of the vectors, also where combinations of these may nearly cancel.
 
-        Where combinations of vectors may nearly cancel, they are computed in double precision, with xi_j across h.
+        There they are computed in double precision, with the parts of the xi_j across h in place of the xi_j.
         """
-        scalars = cls._plain(x, h, slope, noise)
-        walks = nearly_dependent(scalars.passed)
+        walks = nearly_dependent(self.passed)
         if walks.size:
             x, h, slope, noise = (vector[..., walks, :].astype(np.float64) for vector in (x, h, slope, noise))
             noise -= h * (dot(h, noise) / dot(h, h))[..., None]
-            for values, precise in zip(scalars, cls._plain(x, h, slope, noise), strict=True):
+            for values, precise in zip(self, self.of(x, h, slope, noise), strict=True):
                 values[..., walks] = precise
-        return scalars
 
     @classmethod
-    def _plain(cls, x: Array, h: Array, slope: Array, noise: Array) -> "Scalars":
+    def of(cls, x: Array, h: Array, slope: Array, noise: Array) -> "Scalars":
+        """Return the scalar products."""
         passed = np.empty((1 + len(noise), *h.shape), dtype=h.dtype)
         np.multiply(h, slope, out=passed[0])
         np.multiply(noise, slope, out=passed[1:])
@@ -136,10 +134,10 @@ class ReducedFrames(Chain):
     def _layer(self, draw: Callable[[Indices], Array], log_scale: Array) -> ReducedLayer:
         x, ((h, log_norm), slope, log_slope), resampled = self._active(draw, log_scale)
         noise = self._noise(*x.shape)
-        lengths = np.empty((len(x), 2))
-        lengths[:, 0], lengths[:, 1] = np.vecdot(x, x), np.vecdot(noise[0], noise[0])
         scalars, output = Scalars.of(x, h, slope, noise), Length(log_norm, x.shape[1])
-        return ReducedLayer(log_scale, output, resampled, scalars, log_slope, np.log(lengths, out=lengths))
+        log_lengths = np.log(np.stack([dot(x, x), scalars.noise[0, 0]], axis=1))
+        scalars.refine(x, h, slope, noise)
+        return ReducedLayer(log_scale, output, resampled, scalars, log_slope, log_lengths)
 
 
 class ExactSampler(ReducedFrames):

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 
 from gradwalk.activations import Activation, Array, Indices
+from gradwalk.simulation.normals import dot
 
 # Between these scales f is evaluated as it is, in single precision. Outside them it must be homogeneous or constant.
 _LOG_SCALES = (-25.0, 25.0)
@@ -77,12 +78,12 @@ def respond(activation: Activation, x: Array, log_scale: Array) -> Response:
     a = x * np.exp(held).astype(x.dtype)[:, None]
     h = np.asarray(activation.f(a)).astype(x.dtype, copy=False)
     slope, log_slope = _slope(activation, a, h)
-    squared = np.vecdot(h, h).astype(np.float64)
+    squared = dot(h, h)
     degree = 0.0 if inside else _degree(activation, a, h, log_scale != held)
     if squared.min() < _TINY:
         tiny = np.flatnonzero(squared < _TINY)
         exact = h[tiny].astype(np.float64)
-        squared[tiny] = np.vecdot(exact, exact)
+        squared[tiny] = dot(exact, exact)
         h = h.copy()
         h[tiny] = exact / np.sqrt(np.where(squared[tiny] > 0, squared[tiny], 1.0))[:, None]
     log_norm = 0.5 * np.log(squared) + degree * (log_scale - held)
@@ -97,8 +98,8 @@ def respond(activation: Activation, x: Array, log_scale: Array) -> Response:
 def dropped(response: Response, mask: Array) -> Response:
     """Return the response with f(a) and f'(a) times a mask of dropout."""
     (h, log_norm), slope, log_slope = response
-    before, h, slope = np.vecdot(h, h), h * mask, slope * mask
-    kept = np.vecdot(h, h).astype(np.float64) / np.where(before > 0, before, 1.0)
+    before, h, slope = dot(h, h), h * mask, slope * mask
+    kept = dot(h, h) / np.where(before > 0, before, 1.0)
     faded = np.where((slope != 0).any(axis=1), log_slope, -np.inf)
     return Response(Signal(h, log_norm + 0.5 * np.log(kept)), slope, faded)
 
@@ -107,11 +108,11 @@ def _slope(activation: Activation, a: Array, h: Array) -> tuple[Array, Array]:
     """Return f'(a) as a factor and ln of another factor, so that nearly saturated layers do not underflow."""
     given = activation.slope_given
     slope = np.asarray(activation.derivative(a) if given is None else given(a, h)).astype(a.dtype, copy=False)
-    squared, log_slope = np.vecdot(slope, slope), np.zeros(len(a))
+    squared, log_slope = dot(slope, slope), np.zeros(len(a))
     if given is not None and squared.min() < _SATURATED * a.shape[1]:
         saturated = np.flatnonzero(squared < _SATURATED * a.shape[1])
         slope[saturated] = activation.derivative(a[saturated])
-        squared[saturated] = np.vecdot(slope[saturated], slope[saturated])
+        squared[saturated] = dot(slope[saturated], slope[saturated])
     if squared.min() < _FAINT:
         faint = np.flatnonzero(squared < _FAINT)
         exact = np.asarray(activation.derivative(a[faint].astype(np.float64)))
