@@ -19,8 +19,10 @@ from gradwalk.nets import (
     footprint,
     parameter_count,
     parse_optimizer,
+    products,
     sequential,
 )
+from gradwalk.nets.crew import run
 
 
 def random_stack(widths, names, networks, loss, seed=0, batch=20, precision=torch.float32):
@@ -320,3 +322,34 @@ def autograd(model, x, target):
 def relative(result, expected):
     """Return the norm of the difference over the norm of the expected value."""
     return ((result - expected).norm() / expected.norm()).item()
+
+
+# Which library computes the products.
+
+
+@pytest.mark.parametrize(
+    ("maker", "mkl", "limit"),
+    [("GenuineIntel", True, 80), ("GenuineIntel", False, 895), ("AuthenticAMD", True, 895)],
+    ids=["MKL on its maker's processor", "Intel without MKL", "MKL on another processor"],
+)
+def test_the_faster_library_of_the_processor_computes_the_products(maker, mkl, limit, tmp_path, monkeypatch):
+    (tmp_path / "cpuinfo").write_text(f"processor : 0\nvendor_id : {maker}\n")
+    monkeypatch.setattr(products, "Path", lambda path: tmp_path / "cpuinfo")
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: mkl)
+    monkeypatch.setattr(products, "_mkl_at_home", products._mkl_at_home.__wrapped__)
+    for width in (limit - 1, limit):
+        h, weight, out = torch.zeros(1, 3, width), torch.zeros(1, width, width), torch.zeros(1, 3, width)
+        forward = products.affine(h, weight, torch.zeros(1, 1, width), out, by_numpy=True)
+        gradient = products.gradient(h[None], out[None], weight[None], by_numpy=True)
+        assert (forward[0].func is np.matmul, gradient[0].func is np.matmul) == (width < limit,) * 2
+
+
+@pytest.mark.parametrize("intel", [True, False])
+@pytest.mark.parametrize("by_numpy", [True, False])
+def test_every_library_computes_the_products_of_a_block_of_layers(by_numpy, intel, monkeypatch):
+    monkeypatch.setattr(products, "_mkl_at_home", lambda: intel)
+    draw = torch.Generator().manual_seed(0)
+    h, delta = torch.randn(4, 2, 30, 90, generator=draw), torch.randn(4, 2, 30, 80, generator=draw)
+    out = torch.empty(4, 2, 90, 80)
+    run(products.gradient(h, delta, out, by_numpy))
+    torch.testing.assert_close(out, (h.double().mT @ delta.double()).float(), rtol=1e-5, atol=1e-4)

@@ -18,7 +18,7 @@ from torch import nn
 
 from gradwalk import data as data_sets
 from gradwalk import nets
-from gradwalk.nets import stack
+from gradwalk.nets import products, stack
 from gradwalk.train import Run, State, Watcher, checked_run, loop, train
 from gradwalk.train.checkpoint import load_state, save_state
 from gradwalk.train.loop import HELPED_FLOPS, THREAD_FLOPS, deal
@@ -81,8 +81,13 @@ class TestSameNumbers:
             assert_same(outcome, expected)
         assert_same(train(runs(1), digits, threads=2)[0], train(runs(1), digits, threads=1)[0])
 
-    @pytest.mark.parametrize("width", [850, 900], ids=["products by NumPy", "products by torch"])
-    def test_a_wide_network_on_two_threads_is_that_of_a_stack_on_one(self, digits, width):
+    @pytest.mark.parametrize(
+        ("width", "intel"),
+        [(850, False), (200, True), (900, False)],
+        ids=["products by NumPy", "products by torch", "products by torch, in blocks of rows"],
+    )
+    def test_a_wide_network_on_two_threads_is_that_of_a_stack_on_one(self, digits, width, intel, monkeypatch):
+        monkeypatch.setattr(products, "_mkl_at_home", lambda: intel)
         wide = runs(3, params=None, width=width, depth=4, epochs=1)
         assert_same(train(wide[:1], digits, threads=2)[0], train(wide, digits, threads=1)[0])
 

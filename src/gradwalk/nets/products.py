@@ -1,24 +1,28 @@
 """The three products of a layer for all networks of a stack: weights (networks, in, out), h (networks, rows, in).
 
-On a CPU, NumPy's BLAS or torch's computes them, see `gradwalk.nets.libraries`. Either is limited to one thread, because
-two pools of threads in one process compete for the cores. `by_numpy` is False for torch alone.
+On a CPU, two of them are computed by NumPy's BLAS or torch's, whichever is faster for layers of that size on the
+processor, see docs/performance.md; a measurement at start would make the last bits of a run depend on the load of the
+machine. Either library is limited to one thread, because two pools of threads in one process compete for the cores.
+`by_numpy` is False for torch alone.
 """
 
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from gradwalk.nets.crew import Step, run
-from gradwalk.nets.libraries import product_step, takes_numpy
 
 # Measured, see docs/performance.md: from about this size on torch is as fast if it computes the product by blocks of
 # rows, and it can share the blocks among threads.
 _LARGE, _ROWS = 800_000, 256
+_WIDE = 6_400  # weights from which torch is faster if it computes by MKL on a processor of Intel's
 
 _CUT = 48  # rows: whole multiples of the rows that the kernels of OpenBLAS (12) and MKL (8) compute at a time
 
@@ -64,20 +68,18 @@ def _agree(cuts: list[int], fan_in: int, fan_out: int, by_numpy: bool) -> bool:
 
 def affine(h: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, out: torch.Tensor, by_numpy: bool) -> list[Step]:
     """Return the steps that put h W + b of each network into `out`; the bias is (networks, 1, out)."""
-    if not (by_numpy and _is_small(weight)):
+    if not (by_numpy and _numpy_leads(weight)):
         return [partial(torch.baddbmm, bias, h, weight, out=out)]
-    shape, result = (len(weight), h.shape[1], *weight.shape[1:]), out.numpy()
+    result = out.numpy()
     return [
-        product_step(h, weight, out, takes_numpy("h W", *shape)),
+        partial(np.matmul, h.numpy(), weight.numpy(), out=result),
         partial(np.add, result, bias.numpy(), out=result),
     ]
 
 
-def backward(delta: torch.Tensor, weight: torch.Tensor, out: torch.Tensor, by_numpy: bool) -> list[Step]:
+def backward(delta: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> list[Step]:
     """Return the steps that put delta W^T of each network into `out`."""
-    shape = (len(weight), delta.shape[1], *weight.shape[1:])
-    chosen = by_numpy and _is_small(weight) and takes_numpy("delta W^T", *shape)
-    return [product_step(delta, weight.mT, out, chosen)]
+    return [partial(torch.bmm, delta, weight.transpose(1, 2), out=out)]
 
 
 def gradient(h: torch.Tensor, delta: torch.Tensor, out: torch.Tensor, by_numpy: bool) -> list[Step]:
@@ -85,10 +87,11 @@ def gradient(h: torch.Tensor, delta: torch.Tensor, out: torch.Tensor, by_numpy: 
 
     All three have the layers of a block as their first axis.
     """
-    if not by_numpy or _is_small(out[0]):
+    if by_numpy and _numpy_leads(out[0]):
+        return [partial(np.matmul, h.numpy().transpose(0, 1, 3, 2), delta.numpy(), out=out.numpy())]
+    if not by_numpy or out[0, 0].numel() < _LARGE:
         h, delta, out = (each.flatten(0, 1) for each in (h, delta, out))
-        chosen = by_numpy and takes_numpy("h^T delta", len(out), h.shape[1], *out.shape[1:])
-        return [product_step(h.mT, delta, out, chosen)]
+        return [partial(torch.bmm, h.mT, delta, out=out)]
     return [
         partial(torch.mm, network_h[:, start : start + _ROWS].T, network_delta, out=network_out[start : start + _ROWS])
         for layer in zip(h, delta, out, strict=True)
@@ -97,5 +100,14 @@ def gradient(h: torch.Tensor, delta: torch.Tensor, out: torch.Tensor, by_numpy: 
     ]
 
 
-def _is_small(weight: torch.Tensor) -> bool:
-    return weight[0].numel() < _LARGE
+def _numpy_leads(weight: torch.Tensor) -> bool:
+    """Return whether NumPy is the faster library for a layer, given its weights (networks, in, out)."""
+    return weight[0].numel() < (_WIDE if _mkl_at_home() else _LARGE)
+
+
+@lru_cache(maxsize=1)
+def _mkl_at_home() -> bool:
+    """Return whether torch computes by Intel's library on one of Intel's processors."""
+    processors = Path("/proc/cpuinfo")  # Linux; elsewhere Python knows
+    maker = processors.read_text("utf-8") if processors.exists() else platform.processor()
+    return "GenuineIntel" in maker and bool(torch.backends.mkl.is_available())  # type: ignore[no-untyped-call]

@@ -152,7 +152,7 @@ class Stack:
             for d, delta in zip(reversed(block), reversed(deltas.unbind()), strict=True):
                 if above is not None:
                     a, h = self._kept(d, 0, rows)
-                    steps += products.backward(above, self.weights[d + 1], delta, self._by_numpy)
+                    steps += products.backward(above, self.weights[d + 1], delta)
                     steps.append(partial(self._f[d].backward_, delta, h, a))
                 above = delta
             stages.append((steps, self._plan_gradients(block, deltas)))
