@@ -135,9 +135,10 @@ class ReducedFrames(Chain):
         x, ((h, log_norm), slope, log_slope), resampled = self._active(draw, log_scale)
         noise = self._noise(*x.shape)
         scalars, output = Scalars.of(x, h, slope, noise), Length(log_norm, x.shape[1])
-        log_lengths = np.log(np.stack([dot(x, x), scalars.noise[0, 0]], axis=1))
+        lengths = np.empty((len(x), 2))
+        lengths[:, 0], lengths[:, 1] = dot(x, x), scalars.noise[0, 0]
         scalars.refine(x, h, slope, noise)
-        return ReducedLayer(log_scale, output, resampled, scalars, log_slope, log_lengths)
+        return ReducedLayer(log_scale, output, resampled, scalars, log_slope, np.log(lengths, out=lengths))
 
 
 class ExactSampler(ReducedFrames):
