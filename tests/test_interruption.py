@@ -46,6 +46,8 @@ SAMPLED = {
 @pytest.mark.filterwarnings("ignore::gradwalk.UnsteadyWarning")
 @pytest.mark.parametrize("name", SAMPLED)
 def test_what_samples_reports_every_layer_and_ends_at_the_report_after_ctrl_c(monkeypatch, name):
+    monkeypatch.setattr(memory, "SHARED_BYTES", memory.LEAST_BYTES)  # several threads, also for few walks
+    monkeypatch.setattr(memory, "LIGHT_BYTES", 0)
     forget()
     with reporting(monkeypatch) as reports:
         expected = SAMPLED[name]()

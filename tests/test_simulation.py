@@ -12,6 +12,7 @@ from gradwalk.simulation import memory
 from gradwalk.simulation.arena import Arena
 from gradwalk.simulation.dense import DenseSampler
 from gradwalk.simulation.exact import ExactSampler
+from gradwalk.simulation.frames import Frames
 from gradwalk.simulation.neutral import sides
 from gradwalk.simulation.normals import Normals
 
@@ -34,7 +35,7 @@ def test_exact_and_dense_sampler_have_one_law(name, n, weights):
 @pytest.mark.parametrize("name", ["linear", "relu", "leaky_relu(0.3)", "tanh", "gelu"])
 def test_both_have_one_law_for_unequal_widths_and_gains(name, weights):
     gains = [1.1, 1.5, 0.9, 1.3, 1.2, 1.6, 1.0]
-    exact = gw.simulate(name, RECTANGULAR, gain=gains, walks=4000, rng=5, weights=weights)
+    exact = gw.simulate(name, RECTANGULAR, gain=gains, walks=4000, rng=15, weights=weights)
     dense = gw.simulate(name, RECTANGULAR, gain=gains, walks=4000, rng=6, weights=weights, method="dense")
     for column in (3, 7):
         assert_same_law(exact.log_norm[:, column], dense.log_norm[:, column])
@@ -56,7 +57,7 @@ def test_the_joint_law_of_two_layers_agrees():
 def test_neutral_walks_without_vectors_have_the_joint_law_of_walks_with_vectors(widths, name, weights):
     short, long = (
         gw.simulate(f, widths, gain=1.3, walks=10_000, rng=seed, weights=weights)
-        for f, seed in ((name, 7), (with_vectors(name), 27))
+        for f, seed in ((name, 7), (with_vectors(name), 28))
     )
     statistics = (
         lambda walks: walks.log_norm[:, 4],
@@ -195,11 +196,21 @@ def test_a_smaller_last_block_fits_in_the_arena(monkeypatch):
 
 @pytest.mark.parametrize("name", ["tanh", "relu"])
 def test_same_seed_same_walks_on_any_number_of_cores(name, monkeypatch):
-    arguments = {"gain": 1.1, "walks": 3000, "rng": 5}
-    here = gw.simulate(name, 30, 10, **arguments)
+    arguments = {"gain": 1.1, "walks": 12_000, "rng": 5}
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    here = gw.simulate(name, 30, 5, **arguments)
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    np.testing.assert_array_equal(here.log_norm, gw.simulate(name, 30, 10, **arguments).log_norm)
-    assert not np.array_equal(here.log_norm, gw.simulate(name, 30, 10, gain=1.1, walks=3000, rng=6).log_norm)
+    np.testing.assert_array_equal(here.log_norm, gw.simulate(name, 30, 5, **arguments).log_norm)
+    assert not np.array_equal(here.log_norm, gw.simulate(name, 30, 5, gain=1.1, walks=12_000, rng=6).log_norm)
+
+
+def test_a_second_thread_is_used_only_where_layers_keep_it_busy(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    threads = {walks: memory.plan(ExactSampler, (30,) * 6, walks).threads for walks in (400, 4000, 12_000)}
+    assert threads == {400: 1, 4000: 1, 12_000: 2}
+    deep = memory.plan(Frames, (64,) * 1001, 1000)  # few walks fit in memory: several blocks, all of them light
+    assert deep.block < 1000
+    assert deep.threads == 1
 
 
 @pytest.mark.parametrize("width", [2, 100, 3000])

@@ -191,7 +191,7 @@ def directions(
         TypeError: if an argument has the wrong type.
 
     >>> directions("linear", width=20, depth=50, weights="orthogonal")
-    Directions(linear, depth 50, orthogonal: 20.0 ± 0.0 backward, 19.4 ± 0.8 forward, of 20)
+    Directions(linear, depth 50, orthogonal: 20.0 ± 0.0 backward, 18.7 ± 0.8 forward, of 20)
     """
     network = activation if isinstance(activation, Block) else activations.activation(activation)
     widths = checks.widths("directions", width, depth)

@@ -89,7 +89,7 @@ class ReducedFrames(Chain):
     """Draws the layers of a block of walks of a chain, and turns a frame of a few gradients. See `FrameSampler`."""
 
     size: ClassVar[int]
-    block_factor: ClassVar[float] = 3.0
+    block_factor: ClassVar[float] = 1.0
     kept_bytes: ClassVar[int | None] = 200
 
     @classmethod

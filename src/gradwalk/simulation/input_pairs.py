@@ -98,7 +98,7 @@ class InputPair(NamedTuple):
 class InputPairSampler(Chain):
     """Draws the layers of a block of walks at two inputs, and takes a gradient at each back through them."""
 
-    block_factor: ClassVar[float] = 6.0
+    block_factor: ClassVar[float] = 2.0
     kept_bytes: ClassVar[int | None] = 700
 
     @classmethod

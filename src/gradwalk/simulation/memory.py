@@ -15,8 +15,10 @@ THREADS = 4
 KEPT_BYTES = 128e6  # layers of a block that wait for the backward pass, per thread
 MARK_BYTES = 256e6  # signals at which segments begin
 HEAVY_BYTES = 8e6  # if one layer of a block is larger, there is memory for one thread only
-BLOCK_BYTES = 1e6  # otherwise one layer of a block is small enough to stay in the cache,
+BLOCK_BYTES = 3e6  # otherwise one layer of a block is small enough to stay in the cache,
 LEAST_BYTES = 2e5  # and large enough that NumPy's overhead per call does not dominate
+SHARED_BYTES = 2e6  # a layer of a block from which on walks are divided among threads,
+LIGHT_BYTES = 1e6  # and one below which threads take longer, waiting for Python's lock, than one of them alone
 LEAST_WALKS = 512  # of a block without vectors, for the same reason,
 MOST_WALKS = 4096  # and for the cache
 RESULT_CELLS = 24_000_000  # of log_norm and log_variance, 8 bytes each
@@ -34,7 +36,7 @@ def plan(sampler: AnySampler, widths: tuple[int, ...], walks: int) -> Plan:
     """Return the plan of a sampler that keeps its layers until the backward pass."""
     block = block_size(sampler, widths, walks)
     largest = max(sampler.layer_bytes(*pair) for pair in pairwise((0, *widths[:-1])))
-    threads = 1 if block * largest > HEAVY_BYTES else _threads(walks, block)
+    threads = _threads(walks, block) if LIGHT_BYTES <= block * largest <= HEAVY_BYTES else 1
     kept = 0 if sampler.kept_bytes is not None else block * sum(kept_bytes(sampler, widths))
     return Plan(block, threads, min(int(KEPT_BYTES), kept))
 
@@ -68,13 +70,13 @@ def segments(sampler: AnySampler, widths: tuple[int, ...], walks: int) -> list[r
 
 
 def block_size(sampler: AnySampler, widths: tuple[int, ...], walks: int) -> int:
-    """Return how many walks are drawn together: few enough to fit the cache and to give every thread some."""
+    """Return how many walks are drawn together: few enough to fit the cache and to give every thread its share."""
     largest = max(sampler.layer_bytes(*pair) for pair in pairwise(widths))
     if largest > KEPT_BYTES:
         raise ValueError("simulate: matrices of these widths do not fit in memory; use method='exact'")
     least = int(LEAST_BYTES // largest)
     fitting = max(least, int(KEPT_BYTES // sum(kept_bytes(sampler, widths))))
-    shared = max(least, -(-walks // THREADS))
+    shared = max(int(SHARED_BYTES // largest), -(-walks // THREADS))
     cached = int(sampler.block_factor * BLOCK_BYTES // largest)
     block = _evenly(walks, max(1, min(walks, shared, fitting, cached)), max(1, min(fitting, cached)))
     if len(segments(sampler, widths, block)) * block * max(widths) * 8 > MARK_BYTES:
