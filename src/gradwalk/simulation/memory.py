@@ -76,7 +76,7 @@ def block_size(sampler: AnySampler, widths: tuple[int, ...], walks: int) -> int:
         raise ValueError("simulate: matrices of these widths do not fit in memory; use method='exact'")
     least = int(LEAST_BYTES // largest)
     fitting = max(least, int(KEPT_BYTES // sum(kept_bytes(sampler, widths))))
-    shared = max(int(SHARED_BYTES // largest), -(-walks // THREADS))
+    shared = max(int(sampler.block_factor * SHARED_BYTES // largest), -(-walks // THREADS))
     cached = int(sampler.block_factor * BLOCK_BYTES // largest)
     block = _evenly(walks, max(1, min(walks, shared, fitting, cached)), max(1, min(fitting, cached)))
     if len(segments(sampler, widths, block)) * block * max(widths) * 8 > MARK_BYTES:
