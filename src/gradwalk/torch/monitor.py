@@ -101,7 +101,7 @@ class Monitor(Shown):
         self._handles: list[Any] = []
         self._seen: list[_Seen] = []
         self._measured: list[tuple[list[_Seen], Rows]] = []
-        self._rooms = Rooms()
+        self._rooms = Rooms(_WAITING)
         self._batch = self._size = 0
         self._arm()
 
@@ -157,10 +157,11 @@ class Monitor(Shown):
                     hook: Callable[[Any], None] = partial(self._see, seen)
                 else:
                     hook = seen.grads.append
-                if output.grad_fn is None:
+                function = output.grad_fn
+                if function is None:
                     output.register_hook(hook)  # type: ignore[no-untyped-call]
                 else:  # as soon as the gradient is known, and faster than a hook of the tensor
-                    output.grad_fn.register_prehook(hook)
+                    function.register_prehook(hook)
 
         return forward
 

@@ -31,9 +31,13 @@ def doubled(tensor: Tensor) -> Tensor:
 
 
 class Rooms:
-    """Memory that is written again and again: fresh memory costs more time than the numbers that are written to it."""
+    """Memory that is written again and again: fresh memory costs more time than the numbers that are written to it.
 
-    def __init__(self) -> None:
+    numbers: per stack.
+    """
+
+    def __init__(self, numbers: int = _NUMBERS) -> None:
+        self.numbers = numbers
         self._rooms: dict[tuple[Any, ...], tuple[Tensor, list[Tensor]]] = {}
 
     def stacked(self, name: str, tensors: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
@@ -63,8 +67,10 @@ class Rooms:
 
         A single tensor is not copied; otherwise the next stack overwrites this one.
         """
-        few = [real(each) for each in tensors]
-        return few[0][None] if len(few) == 1 else self.stacked("together", few, few[0].dtype)
+        if len(tensors) == 1:
+            return real(tensors[0])[None]
+        few = [real(each) for each in tensors] if tensors[0].is_complex() else tensors
+        return self.stacked("together", few, few[0].dtype)
 
 
 def stacks(tensors: Sequence[Tensor]) -> Iterator[tuple[list[int], Tensor]]:
@@ -92,13 +98,13 @@ def groups(tensors: Sequence[Tensor]) -> list[list[int]]:
     return list(places.values())
 
 
-def parts(places: Sequence[int], numbers: int) -> Iterator[list[int]]:
-    """Yield the places of tensors with that many numbers each in parts that are computed together.
+def parts(places: Sequence[int], numbers: int, most: int = _NUMBERS) -> Iterator[list[int]]:
+    """Yield the places of tensors with that many numbers each in parts that are computed together, of `most` numbers.
 
     >>> [len(part) for part in parts(range(5), numbers=50_000)]
     [2, 2, 1]
     """
-    size = max(_NUMBERS // max(numbers, 1), 1)
+    size = max(most // max(numbers, 1), 1)
     for start in range(0, len(places), size):
         yield list(places[start : start + size])
 
@@ -145,20 +151,23 @@ def mean_squares(tensors: Sequence[Tensor]) -> Array:
     >>> mean_squares([torch.ones(4), torch.tensor([3.0, 4.0]), torch.ones(0)])
     array([ 1. , 12.5,  0. ])
     """
-    squares, rooms = np.empty(len(tensors)), Rooms()
-    for places in alike(tensors):
-        few = [real(tensors[place]) for place in places]
-        squares[places] = (_whole_norms(few, rooms).square() / max(few[0].numel(), 1)).cpu().numpy()
+    squares = np.empty(len(tensors))
+    with torch.no_grad():
+        for places in groups(tensors):
+            few = [tensors[place] for place in places]
+            squares[places] = (_whole_norms(few).square() / max(real(few[0]).numel(), 1)).cpu().numpy()
     return squares
 
 
-def _whole_norms(tensors: list[Tensor], rooms: Rooms) -> Tensor:
+def _whole_norms(tensors: list[Tensor]) -> Tensor:
     """Return the norm of each of some tensors of one shape, without a copy where single precision is enough."""
     if len(tensors) > 1 and _is_single(tensors[0]):
         norms = torch.stack(torch._foreach_norm(tensors)).double()
         if _far_inside(norms):
             return norms
-    return norms_of(rooms.together(tensors).reshape(len(tensors), -1))
+    rooms, every = Rooms(), parts(range(len(tensors)), tensors[0].numel())
+    few = (rooms.together(tensors[part[0] : part[-1] + 1]) for part in every)
+    return torch.cat([norms_of(stack.reshape(len(stack), -1)) for stack in few])
 
 
 def example_norms(delta: Tensor, examples: int) -> Tensor:
@@ -187,7 +196,7 @@ def row_stacks(tensors: Sequence[Tensor], rooms: Rooms) -> Iterator[tuple[Tensor
     """
     first = tensors[0]
     rows = len(first) if first.dim() else 1
-    for part in parts(range(len(tensors)), first.numel()):
+    for part in parts(range(len(tensors)), first.numel(), rooms.numbers):
         stack = rooms.together(tensors[part[0] : part[-1] + 1])
         flat = stack if stack.dim() == 3 else stack.reshape(len(stack), rows, -1)
         yield stack, norms_of(flat)
