@@ -1,40 +1,29 @@
 """The activation of a layer, applied in place to a whole stack, forward and backward.
 
-There are two sets of kernels. "torch" takes torch alone, on any device: operations in place for most built-in
-activations, autograd for others that have a counterpart in torch. "auto", which means the same on other devices, takes
-NumPy on a CPU where torch is slower (tanh), where its results depend on the place in memory (`TorchForm.uniform`) and
-where it has no operation: the Activation's own f and f' on views of the same memory. An activation without a
-counterpart in torch is computed by NumPy on the host in any case.
+Torch alone, on any device, takes operations in place for most built-in activations, and autograd for others that have a
+counterpart in torch. With NumPy, on a CPU, that is taken where torch is slower (tanh), where its results depend on the
+place in memory (`TorchForm.uniform`) and where it has no operation: the Activation's own f and f' on views of the same
+memory. An activation without a counterpart in torch is computed by NumPy on the host in any case.
 """
-
-from typing import Literal
 
 import numpy as np
 import torch
 
-from gradwalk import checks
 from gradwalk.activations import Activation
 from gradwalk.nets.torch_forms import FORMS, LEAKY_RELU_FROM_OUTPUT, TorchForm
 from gradwalk.torch.counterparts import module_for
 from gradwalk.torch.elementwise import Elementwise, through_numpy
-
-Kernels = Literal["auto", "torch"]
-KERNELS: tuple[Kernels, ...] = ("auto", "torch")
-
-
-def takes_numpy(kernels: str, device: str | torch.device, where: str = "train") -> bool:
-    """Return whether these kernels use NumPy on this device.
-
-    >>> takes_numpy("auto", "cpu"), takes_numpy("torch", "cpu"), takes_numpy("auto", "cuda")
-    (True, False, False)
-    """
-    return checks.one_of(where, "kernels", kernels, KERNELS) == "auto" and torch.device(device).type == "cpu"
 
 
 class Pointwise:
     """One activation, here the identity; `needs_input`: whether `backward_` needs the pre-activations."""
 
     needs_input = False
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether there is nothing to compute."""
+        return type(self) is Pointwise
 
     def forward_(self, a: torch.Tensor) -> None:
         """Replace a by f(a)."""

@@ -54,6 +54,15 @@ def cuts(rows: int, parts: int, shapes: tuple[tuple[int, int], ...], by_numpy: b
     return found if all(_agree(found, *shape, by_numpy) for shape in shapes) else [0, rows]
 
 
+def shapes(widths: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Return the different shapes of the weights between layers of these widths.
+
+    >>> shapes((784, 88, 88, 88, 10))
+    ((88, 10), (88, 88), (784, 88))
+    """
+    return tuple(sorted(set(pairwise(widths))))
+
+
 def _agree(cuts: list[int], fan_in: int, fan_out: int, by_numpy: bool) -> bool:
     """Return whether h W + b by parts of the rows is that of all rows, bit for bit."""
     generator = torch.Generator().manual_seed(0)

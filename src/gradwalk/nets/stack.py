@@ -21,13 +21,11 @@ from itertools import pairwise
 import torch
 
 from gradwalk.activations import Activation, activation
-from gradwalk.nets import products
 from gradwalk.nets.crew import THREAD_FLOPS, Crew, Step
 from gradwalk.nets.footprint import deltas_ahead, evaluated_rows, gradient_blocks, padded, scratch_numbers
+from gradwalk.nets.kernels import Kernels, library
 from gradwalk.nets.losses import Loss
 from gradwalk.nets.memory import aligned, aligned_layers, aligned_weights, joined
-from gradwalk.nets.pointwise import Kernels, pointwise, takes_numpy
-from gradwalk.nets.widths import layer_flops
 
 Tensors = list[torch.Tensor]
 Parts = list[list[Step]]  # the operations of a pass, for each thread
@@ -40,8 +38,7 @@ class Stack:
 
     layers: the weights (in, out) and the biases (out,) of all networks, layer by layer; consumed lazily, to free
     memory. widths: the units of all layers, those of the input first. activations: one per layer, the last one
-    "linear". batch: the largest minibatch of a step. kernels: "auto", which uses NumPy on a CPU, or "torch" for torch
-    alone (see `gradwalk.nets.pointwise`). crew: the threads that compute (default: the calling one). `rows` is the
+    "linear". batch: the largest minibatch of a step. kernels: what computes, see `gradwalk.nets.kernels`. crew: the threads that compute (default: the calling one). `rows` is the
     largest number of examples of which `outputs` are computed at a time.
     """
 
@@ -65,8 +62,8 @@ class Stack:
                 place.copy_(weight)
             self.biases.append(torch.stack([each.reshape(1, -1) for each in biases]))
         self.loss, self.batch = loss, batch
-        self._by_numpy = takes_numpy(kernels, self.weights[0].device, "Stack")
-        self._f = [pointwise(activation(each), self._by_numpy) for each in activations]
+        self._library = library(kernels, self.weights[0].device, self.widths, batch, "Stack")
+        self._f = [self._library.pointwise(activation(each)) for each in activations]
         assert len(self.weights) == len(self.biases) == len(self._f)
         self._allocate()
 
@@ -128,8 +125,8 @@ class Stack:
 
     def _cuts(self, rows: int) -> list[int]:
         """Return where the rows of a forward pass are cut, so that each thread has a part with enough work."""
-        threads = min(self.crew.working, int(self.count * layer_flops(self.widths, rows) / THREAD_FLOPS))
-        return products.cuts(rows, threads, tuple(sorted(set(pairwise(self.widths)))), self._by_numpy)
+        flops = self.count * self._library.flops(self.widths, rows)
+        return self._library.cuts(rows, min(self.crew.working, int(flops / THREAD_FLOPS)), self.widths)
 
     def _plan_forward(self, start: int, stop: int, memory: Callable[[int, int, int], Memory]) -> list[Step]:
         """Return the steps that take some rows through all layers, which write to the memory that `memory` returns."""
@@ -137,11 +134,11 @@ class Stack:
         h = self._x[:, start:stop].expand(self.count, -1, -1)
         for d, f in enumerate(self._f):
             a, out = memory(d, start, stop)
-            steps += products.affine(h, self.weights[d], self.biases[d], out if a is None else a, self._by_numpy)
+            steps += self._library.affine(h, self.weights[d], self.biases[d], out if a is None else a)
             steps += [] if a is None else [partial(out.copy_, a)]
-            steps.append(partial(f.forward_, out))
+            steps += self._library.forward(f, out)
             h = out
-        return steps
+        return self._library.joined(steps)
 
     def _plan_backward(self, rows: int) -> Stages:
         """Return the stages of a backward pass, the last layers first; delta of the last layer is in its memory."""
@@ -152,22 +149,21 @@ class Stack:
             for d, delta in zip(reversed(block), reversed(deltas.unbind()), strict=True):
                 if above is not None:
                     a, h = self._kept(d, 0, rows)
-                    steps += products.backward(above, self.weights[d + 1], delta)
-                    steps.append(partial(self._f[d].backward_, delta, h, a))
+                    steps += self._library.backward(above, self.weights[d + 1], delta)
+                    steps += self._library.slope(self._f[d], delta, h, a)
                 above = delta
-            stages.append((steps, self._plan_gradients(block, deltas)))
+            gradients = self._plan_gradients(block, deltas)
+            if self.crew.threads == 1:
+                steps, gradients = steps + gradients, []
+            stages.append((self._library.joined(steps), self._library.joined(gradients)))
         return stages
 
     def _plan_gradients(self, block: range, deltas: torch.Tensor) -> list[Step]:
         """Return the steps that compute the gradients of a block of layers from its deltas, and their norms."""
         rows, layers = deltas.shape[2], slice(block.start, block.stop)
         inputs = self._h[block.start - 1 : block.stop - 1] if block.start else [self._x.expand(self.count, -1, -1)]
-        gradients, norms = joined(self.weight_gradients[layers]), self._norms[layers]
-        return [
-            *products.gradient(joined(inputs)[:, :, :rows], deltas, gradients, self._by_numpy),
-            partial(torch.sum, deltas, 2, keepdim=True, out=joined(self.bias_gradients[layers])),
-            partial(torch.linalg.vector_norm, gradients, dim=(2, 3), out=norms),  # while they are in the cache
-        ]
+        weights, biases = joined(self.weight_gradients[layers]), joined(self.bias_gradients[layers])
+        return self._library.gradients(joined(inputs)[:, :, :rows], deltas, weights, biases, self._norms[layers])
 
     def _kept(self, d: int, start: int, stop: int) -> Memory:
         """Return memory for a layer's pre-activations, if they are needed, and outputs until the backward pass."""

@@ -23,7 +23,7 @@ from gradwalk.nets import products
 from gradwalk.nets.crew import THREAD_FLOPS
 from gradwalk.nets.device import check_device, free_memory
 from gradwalk.nets.footprint import stack_bytes
-from gradwalk.nets.pointwise import Kernels, takes_numpy
+from gradwalk.nets.kernels import KERNELS, Kernels, library
 from gradwalk.nets.widths import layer_flops
 from gradwalk.train.members import Member, member
 from gradwalk.train.run import Run
@@ -49,8 +49,9 @@ def train(
 ) -> list[Outcome]:
     """Train runs of one architecture on the same data, and return the outcome of each.
 
-    device: "cpu", "cuda", "cuda:1" or another one that torch can use. kernels: "auto" uses NumPy on a CPU, where it is
-    faster; "torch" uses torch alone, as "auto" does on other devices. threads: number of cores (default: all); only as
+    device: "cpu", "cuda", "cuda:1" or another one that torch can use. kernels: what computes. "auto", the
+    default, takes torch alone on other devices, and on a CPU "compiled" for large networks if Numba is installed, or else
+    "numpy"; the last bits of a result depend on it. threads: number of cores (default: all); only as
     many are used as have enough work. folder: for checkpoints, one file per run, written on an interrupt and every
     `save_every` seconds: after each step if that is 0, less often where writing takes more than a twentieth of the
     time. Runs with a checkpoint there resume from it. A damaged checkpoint is set aside and reported to the watcher,
@@ -58,7 +59,7 @@ def train(
     interruptions.
     """
     check_device(device)
-    takes_numpy(kernels, device)
+    checks.one_of("train", "kernels", kernels, KERNELS)
     _check_runs(runs)
     cores = checks.whole("train", "threads", (psutil.cpu_count() or 1) if threads is None else threads)
     _check_data(data)
@@ -67,7 +68,7 @@ def train(
         folder.mkdir(parents=True, exist_ok=True)
     watcher = watcher or Watcher()
     members = [member(place, run, data, folder, device, watcher.restarted) for place, run in enumerate(runs)]
-    shares = deal(members, min(cores, _occupied(runs, data)))
+    shares = deal(members, min(cores, _occupied(runs, data, kernels, device)))
     parallel = min(cores, len(shares))  # workers at a time
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     stop = threading.Event()
@@ -130,9 +131,11 @@ def _check_memory(runs: Sequence[Run], data: Dataset, device: str, threads: int)
         )
 
 
-def _occupied(runs: Sequence[Run], data: Dataset) -> int:
-    """Return how many cores have enough work in a layer; with less, threads wait for Python's lock."""
-    return max(1, int(len(runs) * layer_flops(runs[0].architecture(data).widths, runs[0].batch) / THREAD_FLOPS))
+def _occupied(runs: Sequence[Run], data: Dataset, kernels: Kernels, device: str) -> int:
+    """Return how many cores have enough work; with less, threads wait for Python's lock."""
+    widths, batch = runs[0].architecture(data).widths, runs[0].batch
+    flops = library(kernels, device, widths, batch).flops(widths, batch)
+    return max(1, int(len(runs) * flops / THREAD_FLOPS))
 
 
 def _helped(runs: Sequence[Run], data: Dataset, device: str, cores: int) -> int:

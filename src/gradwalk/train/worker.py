@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from gradwalk.data import Dataset, Examples
 from gradwalk.nets.crew import Crew
+from gradwalk.nets.kernels import Kernels
 from gradwalk.nets.losses import CrossEntropy, SquaredError
 from gradwalk.nets.optimizers import parse_optimizer
-from gradwalk.nets.pointwise import Kernels
 from gradwalk.nets.stack import Stack
 from gradwalk.nets.updates import Updater
 from gradwalk.train.checkpoint import checkpoint_path, save_state
