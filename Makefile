@@ -1,8 +1,8 @@
 # Every target works on a fresh clone: it creates .venv and installs what it needs, once.
 
-RUN_EXTRAS := experiments,torch
-TEST_EXTRAS := experiments,torch,jax,keras,ray,parquet,dev,peers,docs
-BENCH_EXTRAS := experiments,torch,jax,peers
+RUN_EXTRAS := experiments,torch,compiled
+TEST_EXTRAS := experiments,torch,jax,keras,ray,parquet,compiled,dev,peers,docs
+BENCH_EXTRAS := experiments,torch,jax,compiled,peers
 DOCS_EXTRAS := docs,experiments
 DIST_EXTRAS := dist
 NOTEBOOK_EXTRAS := notebooks,experiments,torch

@@ -31,7 +31,8 @@ ALLOWED = {name: set() for name in FOUNDATION} | {
     "jax": {"activations", "chains", "gains", "jax", "plans"},
     "keras": {"activations", "chains", "gains", "keras", "plans"},
     "data": {"data"},
-    "nets": {"activations", "gains", "nets", "torch"},
+    "compiled": {"compiled"},
+    "nets": {"activations", "compiled", "gains", "nets", "torch"},
     "train": {"activations", "data", "gains", "nets", "train"},
     "sweep": {"activations", "data", "gains", "nets", "sweep", "train"},
     "figures": {
@@ -86,7 +87,7 @@ def test_the_scan_sees_what_it_must_see():
     assert imported_parts("from gradwalk import simulation, checks") == {"simulation", "checks"}
 
 
-HEAVY = {"torch", "jax", "keras", "tensorflow", "matplotlib", "pandas", "typer", "rich", "scipy.optimize"}
+HEAVY = {"torch", "jax", "keras", "numba", "tensorflow", "matplotlib", "pandas", "typer", "rich", "scipy.optimize"}
 
 
 def loaded(statement):

@@ -12,11 +12,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gradwalk.compiled import functions
-from gradwalk.compiled.vectors import LANES, ROWS
+from gradwalk.compiled import running
+from gradwalk.compiled.products import PANEL
+from gradwalk.compiled.vectors import ROWS
 
 _BYTES = 4
-_AHEAD = 65_536  # numbers that are asked for at a time at most: more would not stay in the cache
+_AHEAD = 131_072  # numbers that are asked for at a time at most: more would not stay in the cache
 _OPERANDS = 4  # that an operation has at most, the one that is written included
 
 
@@ -24,7 +25,7 @@ _OPERANDS = 4  # that an operation has at most, the one that is written included
 class Operation:
     """One operation; it is called to run it alone.
 
-    code: which, of those in `gradwalk.compiled.functions`. size: of its products (rows, terms, columns), or of the
+    code: which, of those in `gradwalk.compiled.running`. size: of its products (rows, terms, columns), or of the
     matrices (rows, 1, columns). out, and up to three operands: (networks, rows, columns), in single precision and
     contiguous along the last axis, of which those of activations and norms have no gaps between rows. parameter: of the
     activation.
@@ -41,7 +42,7 @@ class Operation:
         Program([self])()
 
     def fields(self) -> list[int]:
-        """Return the operation as numbers, see `functions.run`."""
+        """Return the operation as numbers, see `run`."""
         places = [_place(each) for each in (self.out, *self.operands)]
         places += [[0, 0, 0]] * (_OPERANDS - len(places))
         bits = int(np.float32(self.parameter).view(np.int32))
@@ -50,7 +51,7 @@ class Operation:
     def steps(self) -> int:
         """Return how many terms all blocks of a product add up, about."""
         rows, terms, columns = self.size
-        return terms * max(1, rows // ROWS) * -(-columns // (3 * LANES))
+        return terms * max(1, rows // ROWS) * -(-columns // PANEL)
 
 
 class Program:
@@ -61,28 +62,28 @@ class Program:
         rows = [[*each.fields(), *soon] for each, soon in zip(operations, _in_advance(operations), strict=True)]
         self._table: NDArray[np.int64] = np.array(rows, np.int64)
         self._networks = len(operations[0].out)
-        transposed = [each.size[1] for each in operations if each.code == functions.BACKWARD]
-        self._scratch = functions.PANEL * max(transposed, default=0)
+        transposed = [each.size[1] for each in operations if each.code == running.BACKWARD]
+        self._scratch = PANEL * max(transposed, default=0)
 
     def __call__(self) -> None:
         """Run the operations."""
-        functions.run(self._table, self._networks, self._scratch)
+        running.run(self._table, self._networks, self._scratch)
 
 
 def _in_advance(operations: Sequence[Operation]) -> list[list[int]]:
     """Return what each operation asks for: for two tensors the address, its step and the cache lines per block."""
     soon = [[0] * 6 for _ in operations]
-    for code in (functions.AFFINE, functions.BACKWARD, functions.GRADIENT):
+    for code in (running.AFFINE, running.BACKWARD, running.GRADIENT):
         places = [place for place, each in enumerate(operations) if each.code == code]
         for place, following in zip(places, [*places[1:], *places[:1]], strict=True):
             own, then = operations[place], operations[following]
             after = operations[following + 1] if following + 1 < len(operations) else None
-            if code == functions.AFFINE:
+            if code == running.AFFINE:
                 tensors = [then.operands[1], then.out]
-            elif code == functions.GRADIENT:
+            elif code == running.GRADIENT:
                 tensors = [then.out]
             else:  # whose slope reads the outputs of a layer
-                tensors = [then.operands[1], *(after.operands if after and after.code != code else ())]
+                tensors = [then.operands[1], *(after.operands if after and after.code in running.SLOPES else ())]
             ahead = following <= place  # the first operation of the next network
             soon[place] = [number for each in tensors for number in _lines(each, ahead, own.steps())]
             soon[place] += [0] * (6 - len(soon[place]))

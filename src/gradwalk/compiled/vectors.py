@@ -5,7 +5,7 @@ block in which it is computed nor on how many lanes a vector has.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba import types
@@ -24,18 +24,19 @@ _NUMBERS = _FLOAT.as_pointer()
 def tile(rows: int, pieces: Sequence[int]) -> Callable[..., None]:
     """Return the intrinsic that computes a block of a product, `rows` high and `sum(pieces)` wide.
 
-    out[i, j] = start[j] + sum over k of a[i, k] b[k, j]. out, start, a, b: addresses; start may be 0. The steps are
-    numbers from one row of out, row of a, column of a and row of b to the next. last: how many numbers of the last
-    piece, a vector of so many lanes as it says, are there. soon: an address, of memory or not, whose cache line is asked
-    for; soon_step bytes further on for the next k.
+    out[i, j] = start[i, j] + sum over k of a[i, k] b[k, j]. out, start, a, b: addresses; start may be 0. The steps are
+    numbers from one row of out, of start and of a, from one column of a, and from one row of b to the next. last: how
+    many numbers of the last piece, a vector of so many lanes as it says, are there. soon: an address, of memory or not,
+    whose cache line is asked for; soon_step bytes further on for the next k.
     """
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def block(
         typing: Any,
         out: Any,
         out_step: Any,
         start: Any,
+        start_step: Any,
         a: Any,
         a_step: Any,
         a_stride: Any,
@@ -46,11 +47,10 @@ def tile(rows: int, pieces: Sequence[int]) -> Callable[..., None]:
         soon: Any,
         soon_step: Any,
     ) -> Any:
-        signature = types.void(*[types.intp] * 12)
+        signature = types.void(*[types.intp] * 13)
 
         def generate(context: Any, builder: ir.IRBuilder, _: Any, arguments: Sequence[ir.Value]) -> ir.Value:
-            *given, last, soon, soon_step = arguments
-            _Tile(builder, rows, pieces, last).write(*given, soon, soon_step)
+            _Tile(builder, rows, pieces, _Operands(*arguments)).write()
             return context.get_dummy_value()
 
         return signature, generate
@@ -58,33 +58,39 @@ def tile(rows: int, pieces: Sequence[int]) -> Callable[..., None]:
     return block  # type: ignore[no-any-return]
 
 
+class _Operands(NamedTuple):
+    """The arguments of a block, see `tile`."""
+
+    out: ir.Value
+    out_step: ir.Value
+    start: ir.Value
+    start_step: ir.Value
+    a: ir.Value
+    a_step: ir.Value
+    a_stride: ir.Value
+    b: ir.Value
+    b_step: ir.Value
+    terms: ir.Value
+    last: ir.Value
+    soon: ir.Value
+    soon_step: ir.Value
+
+
 class _Tile:
     """Writes the instructions of a block."""
 
-    def __init__(self, builder: ir.IRBuilder, rows: int, pieces: Sequence[int], last: ir.Value) -> None:
-        self.builder, self.rows = builder, rows
+    def __init__(self, builder: ir.IRBuilder, rows: int, pieces: Sequence[int], operands: _Operands) -> None:
+        self.builder, self.rows, self.operands = builder, rows, operands
         self.vectors = [ir.VectorType(_FLOAT, lanes) for lanes in pieces]
         self.places = [_WORD(sum(pieces[:number])) for number in range(len(pieces))]
         numbers = ir.Constant(ir.VectorType(_WORD, pieces[-1]), list(range(pieces[-1])))
-        self.mask = builder.icmp_signed("<", numbers, _spread(builder, last, pieces[-1]))
+        self.mask = builder.icmp_signed("<", numbers, _spread(builder, operands.last, pieces[-1]))
 
-    def write(
-        self,
-        out: ir.Value,
-        out_step: ir.Value,
-        start: ir.Value,
-        a: ir.Value,
-        a_step: ir.Value,
-        a_stride: ir.Value,
-        b: ir.Value,
-        b_step: ir.Value,
-        terms: ir.Value,
-        soon: ir.Value,
-        soon_step: ir.Value,
-    ) -> None:
-        builder = self.builder
-        first = self._first(start)
-        first_column, first_row = builder.inttoptr(a, _NUMBERS), builder.inttoptr(b, _NUMBERS)
+    def write(self) -> None:
+        """Write them at the end of the builder's block."""
+        builder, given = self.builder, self.operands
+        first = self._first(given.start, given.start_step)
+        first_column, first_row = builder.inttoptr(given.a, _NUMBERS), builder.inttoptr(given.b, _NUMBERS)
         before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
         builder.branch(loop)
         builder.position_at_end(loop)
@@ -95,47 +101,52 @@ class _Tile:
         factors = self._load(row)
         more = []
         for i, row_sums in enumerate(sums):
-            number = builder.load(builder.gep(column, [builder.mul(a_step, _WORD(i))]))
+            number = builder.load(builder.gep(column, [builder.mul(given.a_step, _WORD(i))]))
             more.append([self._added(number, *each) for each in zip(factors, row_sums, strict=True)])
         again = builder.add(count, _WORD(1))
-        for phi, begin, then in [
+        for phi, initial, then in [
             (count, _WORD(0), again),
-            (line, soon, builder.add(line, soon_step)),
-            (column, first_column, builder.gep(column, [a_stride])),
-            (row, first_row, builder.gep(row, [b_step])),
-            *(each for old, new in zip(sums, more, strict=True) for each in zip(old, first, new, strict=True)),
+            (line, given.soon, builder.add(line, given.soon_step)),
+            (column, first_column, builder.gep(column, [given.a_stride])),
+            (row, first_row, builder.gep(row, [given.b_step])),
+            *(
+                each
+                for old, begin, new in zip(sums, first, more, strict=True)
+                for each in zip(old, begin, new, strict=True)
+            ),
         ]:
-            phi.add_incoming(begin, before)
+            phi.add_incoming(initial, before)
             phi.add_incoming(then, loop)
-        builder.cbranch(builder.icmp_signed("<", again, terms), loop, after)
+        builder.cbranch(builder.icmp_signed("<", again, given.terms), loop, after)
         builder.position_at_end(after)
-        target = builder.inttoptr(out, _NUMBERS)
+        target = builder.inttoptr(given.out, _NUMBERS)
         for i, values in enumerate(more):
-            self._store(builder.gep(target, [builder.mul(out_step, _WORD(i))]), values)
+            self._store(builder.gep(target, [builder.mul(given.out_step, _WORD(i))]), values)
 
-    def _first(self, start: ir.Value) -> list[ir.Value]:
+    def _first(self, start: ir.Value, start_step: ir.Value) -> list[list[ir.Value]]:
         """Return what the sums begin with: zeros where there is no address."""
         builder = self.builder
         zeros = [ir.Constant(vector, [0.0] * vector.count) for vector in self.vectors]
         with builder.if_else(builder.icmp_signed("!=", start, _WORD(0))) as (then, otherwise):
             with then:
-                loaded, there = self._load(builder.inttoptr(start, _NUMBERS)), builder.block
+                places = builder.inttoptr(start, _NUMBERS)
+                rows = [builder.gep(places, [builder.mul(start_step, _WORD(i))]) for i in range(self.rows)]
+                loaded, there = [self._load(row) for row in rows], builder.block
             with otherwise:
                 elsewhere = builder.block
-        first = []
-        for zero, value in zip(zeros, loaded, strict=True):
-            phi = builder.phi(value.type)
-            phi.add_incoming(value, there)
-            phi.add_incoming(zero, elsewhere)
-            first.append(phi)
+        first = [[builder.phi(vector) for vector in self.vectors] for _ in range(self.rows)]
+        for phis, values in zip(first, loaded, strict=True):
+            for phi, value, zero in zip(phis, values, zeros, strict=True):
+                phi.add_incoming(value, there)
+                phi.add_incoming(zero, elsewhere)
         return first
 
     def _prefetch(self, address: ir.Value) -> None:
-        """Ask for a cache line, for reading and in the second-level cache."""
+        """Ask for a cache line, for reading."""
         byte = ir.IntType(8).as_pointer()
         function = ir.FunctionType(ir.VoidType(), [byte, *[_INDEX] * 3])
         call = cgutils.get_or_insert_function(self.builder.module, function, "llvm.prefetch.p0")
-        self.builder.call(call, [self.builder.inttoptr(address, byte), _INDEX(0), _INDEX(2), _INDEX(1)])
+        self.builder.call(call, [self.builder.inttoptr(address, byte), _INDEX(0), _INDEX(3), _INDEX(1)])
 
     def _load(self, address: ir.Value) -> list[ir.Value]:
         places = self._places(address)
@@ -178,7 +189,7 @@ def _spread(builder: ir.IRBuilder, value: ir.Value, lanes: int) -> ir.Value:
     return builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(_INDEX, lanes), [0] * lanes))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def transpose_block(typing: Any, out: Any, out_step: Any, a: Any, a_step: Any) -> Any:
     """Write the transpose of a square of LANES rows of a to out; the steps are from one row to the next."""
     signature = types.void(*[types.intp] * 4)
@@ -207,7 +218,7 @@ def _rows(builder: ir.IRBuilder, address: ir.Value, step: ir.Value) -> list[ir.V
     return [builder.bitcast(builder.gep(numbers, [builder.mul(step, _WORD(i))]), vector) for i in range(LANES)]
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def number(typing: Any, address: Any, place: Any) -> Any:
     """Return the number at a place after an address."""
 
@@ -217,7 +228,7 @@ def number(typing: Any, address: Any, place: Any) -> Any:
     return types.float32(types.intp, types.intp), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def put(typing: Any, address: Any, place: Any, value: Any) -> Any:
     """Write a number to a place after an address."""
 
@@ -228,7 +239,7 @@ def put(typing: Any, address: Any, place: Any, value: Any) -> Any:
     return types.void(types.intp, types.intp, types.float32), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def from_bits(typing: Any, bits: Any) -> Any:
     """Return the number with these bits."""
 
@@ -238,7 +249,7 @@ def from_bits(typing: Any, bits: Any) -> Any:
     return types.float32(types.intp), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def fma(typing: Any, a: Any, b: Any, c: Any) -> Any:
     """Return a b + c, rounded once."""
 
@@ -249,7 +260,7 @@ def fma(typing: Any, a: Any, b: Any, c: Any) -> Any:
     return types.float32(*[types.float32] * 3), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def sum_of_squares(typing: Any, address: Any, blocks: Any) -> Any:
     """Return the sum of the squares of so many blocks of 64 numbers, at least one, in double precision.
 

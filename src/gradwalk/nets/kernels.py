@@ -1,8 +1,8 @@
 """What computes the operations of a pass: torch alone, NumPy and torch, or compiled code.
 
 A library plans operations as steps, which are bound to their operands. "torch" is for any device. On a CPU, "numpy"
-takes NumPy where it is faster (`products`, `pointwise`); "compiled" takes `gradwalk.compiled`, in which all operations of
-a pass are one call without Python's lock, and the two others for activations that it does not have.
+takes NumPy where it is faster (`products`, `pointwise`), and "compiled" takes `gradwalk.compiled`, in which the
+operations of a pass are one call without Python's lock, and the two others for activations that it does not have.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def library(
 
     The choice depends on nothing else but what is installed and the processor, for the last bits of a run do.
 
-    >>> library("auto", "cuda", (784, 88, 10), 100).name, library("auto", "cpu", (784, 88, 10), 100).name
+    >>> library("auto", "cuda", (64, 20, 10), 100).name, library("auto", "cpu", (64, 20, 10), 100).name
     ('torch', 'numpy')
     """
     name = checks.one_of(where, "kernels", kernels, KERNELS)

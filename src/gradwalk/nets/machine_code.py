@@ -8,7 +8,7 @@ from itertools import groupby
 import torch
 
 from gradwalk.activations import Activation
-from gradwalk.compiled import functions
+from gradwalk.compiled import running
 from gradwalk.compiled.programs import Operation, Program
 from gradwalk.compiled.vectors import ROWS
 from gradwalk.nets.libraries import Library, Steps
@@ -18,9 +18,9 @@ from gradwalk.nets.pointwise import Pointwise
 _SHARE = 0.25
 
 _CODES = {
-    "tanh": (functions.TANH, functions.TANH_SLOPE),
-    "relu": (functions.RELU, functions.RELU_SLOPE),
-    "leaky_relu": (functions.LEAKY_RELU, functions.LEAKY_RELU_SLOPE),
+    "tanh": (running.TANH, running.TANH_SLOPE),
+    "relu": (running.RELU, running.RELU_SLOPE),
+    "leaky_relu": (running.LEAKY_RELU, running.LEAKY_RELU_SLOPE),
 }
 
 
@@ -63,7 +63,7 @@ class CompiledLibrary(Library):
 
     def affine(self, h: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, out: torch.Tensor) -> Steps:
         """Put h W + b into `out`; the bias is (networks, 1, out)."""
-        return [Operation(functions.AFFINE, (h.shape[1], *weight.shape[1:]), out, (h, weight, bias))]
+        return [Operation(running.AFFINE, (h.shape[1], *weight.shape[1:]), out, (h, weight, bias))]
 
     def forward(self, f: Pointwise, a: torch.Tensor) -> Steps:
         """Replace a by f(a)."""
@@ -72,7 +72,7 @@ class CompiledLibrary(Library):
     def backward(self, delta: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> Steps:
         """Put delta W^T into `out`."""
         size = delta.shape[1], weight.shape[2], weight.shape[1]
-        return [Operation(functions.BACKWARD, size, out, (delta, weight))]
+        return [Operation(running.BACKWARD, size, out, (delta, weight))]
 
     def slope(self, f: Pointwise, delta: torch.Tensor, h: torch.Tensor, a: torch.Tensor | None) -> Steps:
         """Multiply delta by f'(a), where h = f(a)."""
@@ -86,9 +86,9 @@ class CompiledLibrary(Library):
         for layer in reversed(range(len(h))):
             own, out = weights[layer], delta[layer]
             size = own.shape[1], out.shape[1], own.shape[2]
-            steps.append(Operation(functions.GRADIENT, size, own, (h[layer], out)))
-            steps.append(Operation(functions.SUMS, _size(out), biases[layer], (out,)))
-            steps.append(Operation(functions.NORM, _size(own), norms[layer].view(-1, 1, 1), (own,)))
+            steps.append(Operation(running.GRADIENT, size, own, (h[layer], out)))
+            steps.append(Operation(running.SUMS, _size(out), biases[layer], (out,)))
+            steps.append(Operation(running.NORM, _size(own), norms[layer].view(-1, 1, 1), (own,)))
         return steps
 
     def cuts(self, rows: int, parts: int, widths: Sequence[int]) -> list[int]:

@@ -38,8 +38,9 @@ class Stack:
 
     layers: the weights (in, out) and the biases (out,) of all networks, layer by layer; consumed lazily, to free
     memory. widths: the units of all layers, those of the input first. activations: one per layer, the last one
-    "linear". batch: the largest minibatch of a step. kernels: what computes, see `gradwalk.nets.kernels`. crew: the threads that compute (default: the calling one). `rows` is the
-    largest number of examples of which `outputs` are computed at a time.
+    "linear". batch: the largest minibatch of a step. kernels: what computes, see `gradwalk.nets.kernels`. crew: the
+    threads that compute (default: the calling one). `rows` is the largest number of examples of which `outputs` are
+    computed at a time.
     """
 
     def __init__(

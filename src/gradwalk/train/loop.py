@@ -49,14 +49,13 @@ def train(
 ) -> list[Outcome]:
     """Train runs of one architecture on the same data, and return the outcome of each.
 
-    device: "cpu", "cuda", "cuda:1" or another one that torch can use. kernels: what computes. "auto", the
-    default, takes torch alone on other devices, and on a CPU "compiled" for large networks if Numba is installed, or else
-    "numpy"; the last bits of a result depend on it. threads: number of cores (default: all); only as
-    many are used as have enough work. folder: for checkpoints, one file per run, written on an interrupt and every
-    `save_every` seconds: after each step if that is 0, less often where writing takes more than a twentieth of the
-    time. Runs with a checkpoint there resume from it. A damaged checkpoint is set aside and reported to the watcher,
-    and its run starts anew. The results of a run do not depend on the other runs, on the number of threads or on
-    interruptions.
+    device: "cpu", "cuda", "cuda:1" or another one that torch can use. kernels: what computes. "auto" is "torch" on
+    other devices, and on a CPU "compiled" for large networks if Numba is installed, otherwise "numpy"; the last bits of
+    a result depend on it. threads: number of cores (default: all); only as many are used as have enough work. folder:
+    for checkpoints, one file per run, written on an interrupt and every `save_every` seconds: after each step if that
+    is 0, less often where writing takes more than a twentieth of the time. Runs with a checkpoint there resume from it.
+    A damaged checkpoint is set aside and reported to the watcher, and its run starts anew. The results of a run do not
+    depend on the other runs, on the number of threads or on interruptions.
     """
     check_device(device)
     checks.one_of("train", "kernels", kernels, KERNELS)

@@ -1,0 +1,97 @@
+"""`run`, the one function that is called from outside: it runs the operations of a program without Python's lock."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gradwalk.compiled.elementwise import (
+    column_sums,
+    leaky_relu,
+    leaky_relu_slope,
+    norm,
+    relu,
+    relu_slope,
+    tanh,
+    tanh_slope,
+)
+from gradwalk.compiled.matrices import Ahead, Matrix, Size
+from gradwalk.compiled.products import product, product_with_transpose
+from gradwalk.compiled.vectors import from_bits
+
+FIELDS = 23  # of an operation, see `run`
+AFFINE, BACKWARD, GRADIENT, SUMS, NORM = range(5)
+TANH, TANH_SLOPE, RELU, RELU_SLOPE, LEAKY_RELU, LEAKY_RELU_SLOPE = range(5, 11)
+SLOPES = (TANH_SLOPE, RELU_SLOPE, LEAKY_RELU_SLOPE)
+
+Run = Callable[[NDArray[np.int64], int, int], None]
+
+
+def _run(operations: NDArray[np.int64], networks: int, scratch_numbers: int) -> None:
+    """Run operations, one per row of FIELDS numbers, for one network after the other.
+
+    A row has the code, the size (rows, terms, columns), four operands, the bits of a parameter, and two addresses to
+    ask for in advance. An operand is an address, the bytes from one network to the next, and the numbers from one row
+    to the next; what is asked for is an address, these bytes, and those per term.
+    """
+    memory = np.empty(scratch_numbers, np.float32)
+    scratch = np.int64(memory.ctypes.data)
+    for network in range(networks):
+        for place in range(len(operations)):
+            each = operations[place]
+            code, size = each[0], Size(each[1], each[2], each[3])
+            out = Matrix(each[4] + network * each[5], each[6], 1)
+            a = Matrix(each[7] + network * each[8], each[9], 1)
+            b = Matrix(each[10] + network * each[11], each[12], 1)
+            start = Matrix(each[13] + network * each[14], 0, 1)  # one row for all
+            ahead = Ahead(each[17] + network * each[18], each[19], each[20] + network * each[21], each[22])
+            count = size.rows * size.columns
+            if code == AFFINE:
+                product(out, start, a, b, size, ahead)
+            elif code == BACKWARD:
+                product_with_transpose(out, a, b, size, scratch, ahead)
+            elif code == GRADIENT:
+                product(out, Matrix(0, 0, 0), Matrix(a.address, 1, a.step), b, size, ahead)
+            elif code == SUMS:
+                column_sums(out.address, a, size.rows, size.columns)
+            elif code == NORM:
+                norm(out.address, a.address, count)
+            elif code == TANH:
+                tanh(out.address, count)
+            elif code == TANH_SLOPE:
+                tanh_slope(out.address, a.address, count)
+            elif code == RELU:
+                relu(out.address, count)
+            elif code == RELU_SLOPE:
+                relu_slope(out.address, a.address, count)
+            elif code == LEAKY_RELU:
+                leaky_relu(out.address, count, from_bits(each[16]))
+            elif code == LEAKY_RELU_SLOPE:
+                leaky_relu_slope(out.address, a.address, count, from_bits(each[16]))
+
+
+def _kept_on_disk(function: Run) -> Run:
+    """Return the compiled function, which Numba keeps on disk where it can."""
+    try:
+        return njit(nogil=True, error_model="numpy", cache=True)(function)  # type: ignore[no-any-return]
+    except RuntimeError:  # no folder that can be written
+        return njit(nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+
+
+def _of_these_sources(function: Run) -> Run:
+    """Return a function that is kept anew when any of the sources changes: Numba looks only at that of the function."""
+    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    digest = hashlib.sha256(sources).hexdigest()  # what a function encloses is part of its key
+    inner = njit(nogil=True, error_model="numpy")(function)
+
+    def run(operations: NDArray[np.int64], networks: int, scratch_numbers: int) -> None:
+        len(digest)
+        inner(operations, networks, scratch_numbers)
+
+    return _kept_on_disk(run)
+
+
+run = _of_these_sources(_run)
