@@ -373,7 +373,8 @@ def peak():
     return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024
 
 def measure(depth, width, networks):
-    train([Run(**settings, depth=20, params=3000)], digits, threads=1)  # libraries have loaded what they load
+    for kernels in ("numpy", "auto"):  # libraries have loaded what they load
+        train([Run(**settings, depth=20, width=30 if kernels == "numpy" else 60)], digits, threads=1, kernels=kernels)
     before = peak()
     runs = [Run(**settings, depth=depth, width=width, seed=seed) for seed in range(networks)]
     widths, names = runs[0].architecture(digits)

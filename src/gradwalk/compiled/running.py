@@ -18,7 +18,7 @@ from gradwalk.compiled.elementwise import (
     tanh,
     tanh_slope,
 )
-from gradwalk.compiled.matrices import Ahead, Matrix, Size
+from gradwalk.compiled.matrices import Ahead, Matrix, Size, compiled
 from gradwalk.compiled.products import product, product_with_transpose
 from gradwalk.compiled.vectors import from_bits
 
@@ -30,6 +30,7 @@ SLOPES = (TANH_SLOPE, RELU_SLOPE, LEAKY_RELU_SLOPE)
 Run = Callable[[NDArray[np.int64], int, int], None]
 
 
+@compiled
 def _run(operations: NDArray[np.int64], networks: int, scratch_numbers: int) -> None:
     """Run operations, one per row of FIELDS numbers, for one network after the other.
 
@@ -73,25 +74,21 @@ def _run(operations: NDArray[np.int64], networks: int, scratch_numbers: int) -> 
                 leaky_relu_slope(out.address, a.address, count, from_bits(each[16]))
 
 
-def _kept_on_disk(function: Run) -> Run:
-    """Return the compiled function, which Numba keeps on disk where it can."""
-    try:
-        return njit(nogil=True, error_model="numpy", cache=True)(function)  # type: ignore[no-any-return]
-    except RuntimeError:  # no folder that can be written
-        return njit(nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+def _kept_on_disk(digest: str) -> Run:
+    """Return `_run` as a function that Numba keeps on disk, if it can, until the digest changes.
 
-
-def _of_these_sources(function: Run) -> Run:
-    """Return a function that is kept anew when any of the sources changes: Numba looks only at that of the function."""
-    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
-    digest = hashlib.sha256(sources).hexdigest()  # what a function encloses is part of its key
-    inner = njit(nogil=True, error_model="numpy")(function)
+    Numba keeps a function by what it encloses and the age of its own file, and looks at no other.
+    """
 
     def run(operations: NDArray[np.int64], networks: int, scratch_numbers: int) -> None:
         len(digest)
-        inner(operations, networks, scratch_numbers)
+        _run(operations, networks, scratch_numbers)
 
-    return _kept_on_disk(run)
+    try:
+        return njit(nogil=True, error_model="numpy", cache=True)(run)  # type: ignore[no-any-return]
+    except RuntimeError:  # there is no folder that can be written
+        return compiled(run)  # type: ignore[no-any-return]
 
 
-run = _of_these_sources(_run)
+_SOURCES = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+run = _kept_on_disk(hashlib.sha256(_SOURCES).hexdigest())

@@ -22,9 +22,14 @@ COMPILED_FLOPS = 1e7
 
 
 def library(
-    kernels: str, device: str | torch.device, widths: Sequence[int], batch: int, where: str = "train"
+    kernels: str,
+    device: str | torch.device,
+    widths: Sequence[int],
+    batch: int,
+    where: str = "train",
+    precision: torch.dtype = torch.float32,
 ) -> Library:
-    """Return what computes networks of these widths on a device.
+    """Return what computes networks of these widths on a device; compiled code is for single precision.
 
     The choice depends on nothing else but what is installed and the processor, for the last bits of a run do.
 
@@ -35,7 +40,8 @@ def library(
     on_cpu = torch.device(device).type == "cpu"
     if name == "auto":
         large = (len(widths) - 1) * layer_flops(widths, batch) >= COMPILED_FLOPS
-        name = "torch" if not on_cpu else "compiled" if large and compiled.available() else "numpy"
+        served = large and precision == torch.float32 and compiled.available()
+        name = "torch" if not on_cpu else "compiled" if served else "numpy"
     if name != "torch" and not on_cpu:
         raise ValueError(f'{where}: kernels must be "auto" or "torch" on {device}, got kernels={name!r}')
     if name == "compiled":

@@ -63,7 +63,8 @@ class Stack:
                 place.copy_(weight)
             self.biases.append(torch.stack([each.reshape(1, -1) for each in biases]))
         self.loss, self.batch = loss, batch
-        self._library = library(kernels, self.weights[0].device, self.widths, batch, "Stack")
+        like = self.weights[0]
+        self._library = library(kernels, like.device, self.widths, batch, "Stack", like.dtype)
         self._f = [self._library.pointwise(activation(each)) for each in activations]
         assert len(self.weights) == len(self.biases) == len(self._f)
         self._allocate()
