@@ -20,9 +20,12 @@ NOT_VERSIONS = {"date", "command", "commit", "clean", "quick", "cores", "process
 
 
 def git(*arguments: str) -> str:
-    """Return the output of a git command in this repository, or nothing where there is none."""
+    """Return the output of a git command in this repository, or nothing where there is none.
+
+    Space at the beginning stays: it is a column of `git status`.
+    """
     result = subprocess.run(["git", "-C", str(HERE), *arguments], capture_output=True, text=True, check=False)
-    return result.stdout.strip()
+    return result.stdout.rstrip()
 
 
 def made(quick: bool, out: Path) -> dict[str, Any]:

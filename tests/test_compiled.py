@@ -143,6 +143,10 @@ class TestElementwise:
         slopes = exact.derivative(a.double().numpy())
         np.testing.assert_allclose(delta[finite], slopes[finite], atol=1e-6)
 
+    def test_gaps_between_rows_are_refused(self):
+        with pytest.raises(AssertionError, match="gaps between rows"):
+            run(LIBRARY.forward(LIBRARY.pointwise(activation("tanh")), drawn(1, 5, 9)[:, :, :8]))
+
     @pytest.mark.parametrize("scale", [1e-30, 1e-3, 1.0, 1e18, 1e30])
     @pytest.mark.parametrize("count", [1, 63, 64, 65, 1000])
     def test_norms_of_any_size(self, scale, count):

@@ -237,6 +237,16 @@ def test_so_many_directions_pass_through_a_thousand_layers_as_is_said():
         assert f"| {width} | {ends} | {second[0]:.1g} to {second[-1]:.1g} |" in said
 
 
+def test_pages_of_results_do_not_make_the_tree_unclean_for_further_parts(monkeypatch):
+    monkeypatch.syspath_prepend(RESULTS.parent / "benchmarks")
+    import run
+
+    status = " M results/benchmarks.json\n M results/benchmarks.md\n"
+    monkeypatch.setattr(run.subprocess, "run", lambda *_, **__: run.subprocess.CompletedProcess((), 0, status, ""))
+    assert run.made(False, RESULTS / "benchmarks")["clean"]
+    assert not run.made(False, RESULTS / "others")["clean"]
+
+
 def test_the_targets_of_the_benchmarks_are_counted_right():
     found = json.loads((RESULTS / "benchmarks.json").read_text("utf-8"))["answers"]
     targets = [target for answer in found.values() for target in answer["targets"]]

@@ -43,7 +43,10 @@ class Operation:
 
     def fields(self) -> list[int]:
         """Return the operation as numbers, see `run`."""
-        places = [_place(each) for each in (self.out, *self.operands)]
+        tensors = (self.out, *self.operands)
+        if self.code >= running.TANH:
+            assert all(each.shape[1] == 1 or each.stride(1) == each.shape[2] for each in tensors), "gaps between rows"
+        places = [_place(each) for each in tensors]
         places += [[0, 0, 0]] * (_OPERANDS - len(places))
         bits = int(np.float32(self.parameter).view(np.int32))
         return [self.code, *self.size, *(number for place in places for number in place), bits]
