@@ -269,6 +269,12 @@ class TestChoice:
         with pytest.raises(ValueError, match=r'^train: kernels="compiled" takes Numba .* an x86 processor with AVX2'):
             library("compiled", "cpu", (100,) * 50, 100)
 
+    def test_kernels_that_are_not_to_be_had_are_refused_before_anything_is_drawn(self, digits, monkeypatch):
+        monkeypatch.setattr(loop, "member", None)
+        monkeypatch.setattr(compiled, "available", lambda: False)
+        with pytest.raises(ValueError, match='kernels="compiled" takes Numba'):
+            train(runs(1), digits, kernels="compiled")
+
     @pytest.mark.parametrize("kernels", ["compiled", "numpy"])
     def test_they_are_for_a_cpu(self, kernels):
         with pytest.raises(ValueError, match=f'kernels must be "auto" or "torch" on cuda, got kernels=\'{kernels}\''):

@@ -14,7 +14,8 @@ from gradwalk.compiled.vectors import ROWS
 from gradwalk.nets.libraries import Library, Steps
 from gradwalk.nets.pointwise import Pointwise
 
-# Of a forward pass, relative to those of one product by NumPy, that must be left to a thread.
+# A thread is worth its handover if its part of a forward pass takes four times as many operations as its part of a
+# product that NumPy computes (`THREAD_FLOPS`); not tuned.
 _SHARE = 0.25
 
 _CODES = {
@@ -98,7 +99,7 @@ class CompiledLibrary(Library):
         return [*(blocks * part // parts * ROWS for part in range(parts)), rows]
 
     def flops(self, widths: Sequence[int], rows: int) -> float:
-        """Return the operations of a whole pass, in units of those of a product."""
+        """Return a quarter of the operations of a whole pass, in which no thread waits for Python's lock."""
         return _SHARE * (len(widths) - 1) * super().flops(widths, rows)
 
     def joined(self, steps: Steps) -> Steps:

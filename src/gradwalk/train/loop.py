@@ -23,7 +23,7 @@ from gradwalk.nets import products
 from gradwalk.nets.crew import THREAD_FLOPS
 from gradwalk.nets.device import check_device, free_memory
 from gradwalk.nets.footprint import stack_bytes
-from gradwalk.nets.kernels import KERNELS, Kernels, library
+from gradwalk.nets.kernels import Kernels, library
 from gradwalk.nets.widths import layer_flops
 from gradwalk.train.members import Member, member
 from gradwalk.train.run import Run
@@ -58,8 +58,8 @@ def train(
     depend on the other runs, on the number of threads or on interruptions.
     """
     check_device(device)
-    checks.one_of("train", "kernels", kernels, KERNELS)
     _check_runs(runs)
+    flops = _flops(runs, data, kernels, device)
     cores = checks.whole("train", "threads", (psutil.cpu_count() or 1) if threads is None else threads)
     _check_data(data)
     _check_memory(runs, data, device, _helped(runs, data, device, cores // len(runs)))
@@ -67,7 +67,7 @@ def train(
         folder.mkdir(parents=True, exist_ok=True)
     watcher = watcher or Watcher()
     members = [member(place, run, data, folder, device, watcher.restarted) for place, run in enumerate(runs)]
-    shares = deal(members, min(cores, _occupied(runs, data, kernels, device)))
+    shares = deal(members, min(cores, max(1, int(flops / THREAD_FLOPS))))
     parallel = min(cores, len(shares))  # workers at a time
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     stop = threading.Event()
@@ -130,11 +130,13 @@ def _check_memory(runs: Sequence[Run], data: Dataset, device: str, threads: int)
         )
 
 
-def _occupied(runs: Sequence[Run], data: Dataset, kernels: Kernels, device: str) -> int:
-    """Return how many cores have enough work; with less, threads wait for Python's lock."""
+def _flops(runs: Sequence[Run], data: Dataset, kernels: Kernels, device: str) -> float:
+    """Return the operations for which threads do not wait for Python's lock; raise if these kernels are not to be had.
+
+    With fewer than THREAD_FLOPS of them per thread, threads wait more than they work.
+    """
     widths, batch = runs[0].architecture(data).widths, runs[0].batch
-    flops = library(kernels, device, widths, batch).flops(widths, batch)
-    return max(1, int(len(runs) * flops / THREAD_FLOPS))
+    return len(runs) * library(kernels, device, widths, batch).flops(widths, batch)
 
 
 def _helped(runs: Sequence[Run], data: Dataset, device: str, cores: int) -> int:
