@@ -89,7 +89,7 @@ def _root(grid: Table, start: float, depth: int) -> _Root | None:
         slope = (value - value_before) / (at - before) if at != before else math.nan
         if not slope > 0:
             return None
-        if abs(at - before) < 1e-4 and abs(value / slope) < _TOLERANCE:
+        if abs(value / slope) < _TOLERANCE:
             return _Root(at, slope)
         before, value_before = at, value
         at -= math.copysign(min(abs(value / slope), 0.3), value)

@@ -43,7 +43,7 @@ def sampled_gain(
 
     @cache  # the ends of the bracket are asked for again by the search in it
     def rough(log_gain: float) -> float:
-        return _controlled_mean(sample(log_gain, max(count // 5, 8)))[0]
+        return controlled_mean(sample(log_gain, max(count // 5, 8)))[0]
 
     if start is not None and start.error / start.slope < _NEAR:
         root, slope = start.log_gain - rough(start.log_gain) / start.slope, start.slope
@@ -52,7 +52,7 @@ def sampled_gain(
         root = float(scipy.optimize.brentq(rough, low, high, xtol=0.02 / depth))
         slope = (rough(root + 0.2 / depth) - rough(root - 0.2 / depth)) * depth / 0.4
     walks = sample(root, count)
-    mean, error = _controlled_mean(walks)
+    mean, error = controlled_mean(walks)
     value = math.exp(root - mean / slope)
     return GainEstimate(value, value * error / abs(slope), walks.spread, kind, count)
 
@@ -62,7 +62,7 @@ def _limit(layer: Dense) -> float:
     return -0.5 * math.log(chi(layer.activation, 1.0, layer.gain) / (1 - layer.dropout))
 
 
-def _controlled_mean(walks: Walks) -> tuple[float, float]:
+def controlled_mean(walks: Walks) -> tuple[float, float]:
     """Return the mean of the final log-norm and its standard error, with `luck` as control variates."""
     rest = walks.final
     if walks.resampled == 0:  # resampling selects layers, after which the control variates no longer have mean 0

@@ -67,12 +67,12 @@ def solve_gain(
     layers = checks.widths("solve_gain", width, depth)
     checks.one_of("solve_gain", "weights", weights, checks.WEIGHTS)
     number = checks.whole("solve_gain", "seed", seed, least=0, most=2**63)
-    count = _default_walks(layers) if walks is None else checks.whole("solve_gain", "walks", walks, least=8)
+    count = default_walks(layers) if walks is None else checks.whole("solve_gain", "walks", walks, least=8)
     if _kind(network) == "neutral" and not contains(network, Dropout) and not sampled:
         return neutral_gain(network, layers, weights)
-    expanded = None if sampled or walks is not None else _expanded(network, layers, weights)
+    expanded = None if sampled or walks is not None else expansion_of(network, layers, weights)
     too_large = walks is None and count * sum(layers) > _MOST_UNITS
-    if expanded is not None and (too_large or _serves(expanded, weights, count)):
+    if expanded is not None and (too_large or serves(expanded, weights, count)):
         return _estimate(expanded, _kind(network))
     if too_large:
         raise ValueError(
@@ -82,18 +82,18 @@ def solve_gain(
     return sampled_gain(network, layers, weights, count, number, _kind(network), expanded)
 
 
-def _default_walks(layers: tuple[int, ...]) -> int:
+def default_walks(layers: tuple[int, ...]) -> int:
     return max(100, min(2000, int(_UNITS / sum(layers))))
 
 
-def _expanded(network: Block, layers: tuple[int, ...], weights: Weights) -> Expanded | None:
+def expansion_of(network: Block, layers: tuple[int, ...], weights: Weights) -> Expanded | None:
     if not isinstance(network, Dense) or network.width is not None or len(set(layers)) > 1:
         return None
     expanded = expanded_gain(replace(network, gain=1.0), layers[0], len(layers) - 1, weights)
     return expanded and expanded._replace(log_gain=expanded.log_gain - math.log(network.gain))
 
 
-def _serves(expanded: Expanded, weights: Weights, count: int) -> bool:
+def serves(expanded: Expanded, weights: Weights, count: int) -> bool:
     """Return whether the expansion is about as accurate as this many walks, of which half the error is controlled."""
     sampling = expanded.spread / math.sqrt(count) * (0.5 if weights == "gaussian" else 1.0)
     return expanded.error <= 2 * sampling
