@@ -14,6 +14,7 @@ from gradwalk.checks import Formula, Weights
 from gradwalk.gains.estimate import GainEstimate
 from gradwalk.gains.expansion import Expanded, expanded_gain
 from gradwalk.gains.sampled import sampled_gain
+from gradwalk.gains.tabulated import Tabulated, tabulated_gain
 from gradwalk.theory import Kind, kind, step
 
 _MOST_UNITS = 2e9  # units drawn per trial gain, above which the number of walks must be given
@@ -70,10 +71,18 @@ def solve_gain(
     count = default_walks(layers) if walks is None else checks.whole("solve_gain", "walks", walks, least=8)
     if _kind(network) == "neutral" and not contains(network, Dropout) and not sampled:
         return neutral_gain(network, layers, weights)
-    expanded = None if sampled or walks is not None else expansion_of(network, layers, weights)
-    too_large = walks is None and count * sum(layers) > _MOST_UNITS
+    if sampled or walks is not None:
+        return sampled_gain(network, layers, weights, count, number, _kind(network))
+    chain = _chain(network, layers)
+    known = None if chain is None else _tabulated(chain, layers, weights)
+    better = known is not None and not known.quick
+    expanded = None if chain is None or better else _expanded(chain, layers, weights)
+    too_large = count * sum(layers) > _MOST_UNITS
     if expanded is not None and (too_large or serves(expanded, weights, count)):
-        return _estimate(expanded, _kind(network))
+        error = math.hypot(expanded.error / expanded.slope, _GRID_ERROR)
+        return _unsampled(expanded.log_gain, error, expanded.spread, _kind(network))
+    if known is not None:
+        return _unsampled(known.log_gain, known.error, known.spread, _kind(network))
     if too_large:
         raise ValueError(
             f"solve_gain: networks of {sum(layers):,} units take long to sample; pass walks=8 or more, or take fewer "
@@ -83,14 +92,23 @@ def solve_gain(
 
 
 def default_walks(layers: tuple[int, ...]) -> int:
+    """Return the number of walks that are sampled where it is left open."""
     return max(100, min(2000, int(_UNITS / sum(layers))))
 
 
-def expansion_of(network: Block, layers: tuple[int, ...], weights: Weights) -> Expanded | None:
-    if not isinstance(network, Dense) or network.width is not None or len(set(layers)) > 1:
-        return None
-    expanded = expanded_gain(replace(network, gain=1.0), layers[0], len(layers) - 1, weights)
-    return expanded and expanded._replace(log_gain=expanded.log_gain - math.log(network.gain))
+def _chain(network: Block, layers: tuple[int, ...]) -> Dense | None:
+    """Return the layer that is repeated, or None where the layers are not all equal."""
+    return network if isinstance(network, Dense) and network.width is None and len(set(layers)) == 1 else None
+
+
+def _expanded(layer: Dense, layers: tuple[int, ...], weights: Weights) -> Expanded | None:
+    expanded = expanded_gain(replace(layer, gain=1.0), layers[0], len(layers) - 1, weights)
+    return expanded and expanded._replace(log_gain=expanded.log_gain - math.log(layer.gain))
+
+
+def _tabulated(layer: Dense, layers: tuple[int, ...], weights: Weights) -> Tabulated | None:
+    known = None if layer.dropout else tabulated_gain(layer.activation, layers[0], len(layers) - 1, weights)
+    return known and known._replace(log_gain=known.log_gain - math.log(layer.gain))
 
 
 def serves(expanded: Expanded, weights: Weights, count: int) -> bool:
@@ -100,9 +118,9 @@ def serves(expanded: Expanded, weights: Weights, count: int) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _estimate(expanded: Expanded, kind: Kind) -> GainEstimate:
-    value, error = math.exp(expanded.log_gain), math.hypot(expanded.error / expanded.slope, _GRID_ERROR)
-    return GainEstimate(value, value * error, expanded.spread, kind, 0)
+def _unsampled(log_gain: float, error: float, spread: float, kind: Kind) -> GainEstimate:
+    value = math.exp(log_gain)
+    return GainEstimate(value, value * error, spread, kind, 0)
 
 
 def _network(activation: str | Activation | Block, dropout: float) -> Block:
