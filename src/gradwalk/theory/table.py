@@ -74,7 +74,8 @@ class Table:
 
     def start_variance(self, mean: Array) -> float:
         """Return the variance over networks of the mean, a function of ln q, due to the length of the first x."""
-        return self.length.variance * float((self.derivative @ mean)[self._start]) ** 2
+        slope = float((self.derivative @ mean)[self._start])
+        return self.length.variance * slope * slope  # not squared by **, which raises an error where it overflows
 
     @property
     def _start(self) -> int:
