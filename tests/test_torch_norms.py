@@ -46,7 +46,7 @@ def test_mean_squares_are_those_of_each_tensor(tensors):
 
 
 def test_example_norms_are_those_of_each_tensor(tensors):
-    together = norms.all_example_norms(norms.row_norms(tensors), 3)
+    together = norms.row_norms(tensors).per_example(3)
     for tensor, column in zip(tensors, together.T, strict=True):
         alone = norms.doubled(tensor).reshape(3, -1).norm(dim=1).numpy()
         np.testing.assert_allclose(column, alone, rtol=rounding(tensor), atol=0)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd.graph import GradientEdge
 
 from gradwalk.activations import Array
-from gradwalk.torch.norms import doubled, row_norms, stacks
+from gradwalk.torch.norms import RowNorms, doubled, row_norms
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Gradients:
 
     places: list[int]
     deltas: list[Tensor]
-    norms: list[Tensor]
+    norms: RowNorms
     shifts: Array
     lost: int
     others: list[Tensor | None]
@@ -116,14 +116,9 @@ def _lowest(held: Sequence[bool]) -> int:
     return next((place + 1 for place in reversed(range(len(held))) if not held[place]), 0)
 
 
-def _are_held(deltas: Sequence[Tensor], norms: Sequence[Tensor]) -> list[bool]:
+def _are_held(deltas: Sequence[Tensor], norms: RowNorms) -> list[bool]:
     """Return which gradients are normal floating-point numbers, by the row with the largest norm."""
-    if not deltas:
-        return []
-    largest = np.empty(len(norms))
-    for places, stack in stacks(norms):
-        largest[places] = stack.amax(1).cpu().numpy()
     units = [max(delta.shape[1:].numel(), 1) for delta in deltas]
     least = [10 * torch.finfo(delta.dtype).tiny for delta in deltas]
-    sizes = largest / np.sqrt(units)
+    sizes = norms.largest() / np.sqrt(units)
     return [low < size < math.inf for low, size in zip(least, sizes.tolist(), strict=True)]

@@ -15,10 +15,10 @@ from gradwalk.activations import Activation, Array
 from gradwalk.checks import Weights
 from gradwalk.theory import kind, step
 from gradwalk.torch.calls import Call
-from gradwalk.torch.conditional import Law, Sums, dense_law, sums_of
+from gradwalk.torch.conditional import Law, Sums, dense_law, sums_of, together
 from gradwalk.torch.draws import all_slopes, weights_kinds
-from gradwalk.torch.norms import Rooms, parts
-from gradwalk.torch.passing import MOST, UnitLength, directions_from, length_of
+from gradwalk.torch.norms import Rooms, far_inside, is_single, parts
+from gradwalk.torch.passing import Unit
 from gradwalk.torch.weight_layers import fan_in, is_dense, output_rows
 
 SLOPES = 1.25  # how much the slopes add to the variance of a step: nothing for linear units, a quarter for ReLU
@@ -101,15 +101,14 @@ def closed_steps(links: Sequence[Link]) -> Steps:
 
 
 class _Group:
-    """Links of one shape, with the cosines between the gradients above of the first examples."""
+    """Links of one shape."""
 
     def __init__(self, links: list[Link]) -> None:
         self.links = links
         self.calls = [link.call for link in links]
-        self.norms = torch.stack([link.upper.norms for link in links if link.upper.norms is not None])
-        examples, self.units = self.calls[0].input.shape
-        compared, self.unit = min(examples, MOST), UnitLength(self.norms, links[0].upper.delta.dtype)
-        self.cosines = torch.empty((len(links), compared, compared), dtype=self.unit.dtype, device=self.norms.device)
+        norms = torch.stack([link.upper.norms for link in links if link.upper.norms is not None])
+        self.unit = Unit.of(norms, links[0].upper.delta.dtype)
+        self.units = self.calls[0].input.shape[-1]
         weights = [output_rows(link.call.module, link.upper.weight) for link in links if link.upper.weight is not None]
         self.kinds = weights_kinds(weights)
 
@@ -128,40 +127,41 @@ class _Group:
             steps.append(Step(float(changes[n]), float(pooled[n]), own[0], own[1] * float(alike[n])))
         return steps
 
-    @cached_property
-    def lengths(self) -> Tensor:
-        """The roots of the sums of the squared cosines."""
-        return length_of(self.cosines)
-
     @property
     def directions(self) -> Array:
         """How many directions the gradients above span."""
-        width, norms = self.links[0].upper.delta.shape[-1], self.norms[:, : self.cosines.shape[-1]]
-        numbers: Array = directions_from(self.lengths, norms, width).cpu().numpy()
+        width = self.links[0].upper.delta.shape[-1]
+        numbers: Array = self.unit.directions(self.sums.alike, width).cpu().numpy()
         return numbers
 
     def _law(self) -> Law:
-        orthogonal = [each == "orthogonal" for each in self.kinds]
-        sums, device = self._sums(any(orthogonal)), self.norms.device
-        sizes = torch.tensor([link.upper.square for link in self.links], dtype=torch.float64, device=device)
-        return dense_law(sums, self.units, self.cosines, self.lengths, sizes, torch.tensor(orthogonal, device=device))
+        sizes = torch.tensor([link.upper.square for link in self.links], dtype=torch.float64)
+        orthogonal = torch.tensor([each == "orthogonal" for each in self.kinds])
+        return dense_law(self.sums, self.units, *(each.to(self.unit.norms.device) for each in (sizes, orthogonal)))
 
-    def _sums(self, steepest: bool) -> Sums:
-        """Return the sums over the units, computed for some layers at a time, and set the cosines."""
-        rooms, shared, found = Rooms(), torch.empty_like(self.cosines), []
-        ones, compared = torch.ones_like(self.calls[0].input), self.cosines.shape[-1]
-        for part in parts(range(len(self.links)), ones.numel()):
-            own = slice(part[0], part[-1] + 1)
-            inputs, links = [call.input for call in self.calls[own]], self.links[own]
-            slopes = all_slopes(inputs, [link.lower.at for link in links], ones)
-            h, steep = rooms.stacked("h", inputs, torch.float64), rooms.stacked("slopes", slopes, torch.float64)
-            unit = rooms.stacked("unit", [link.upper.delta for link in links], self.unit.dtype)
-            self.unit.scaled(unit, unit, own)
-            torch.bmm(unit[:, :compared], unit[:, :compared].mT, out=self.cosines[own])
-            outputs = rooms.stacked("outputs", [call.output for call in self.calls[own]], unit.dtype)
-            along = _without_biases(outputs, self.calls[own]).mul_(unit).sum(-1).double()
-            found.append(sums_of(h, steep, along, steepest, shared[own]))
-        return Sums._make([*map(torch.cat, list(zip(*found, strict=True))[:-1]), shared])
+    @cached_property
+    def sums(self) -> Sums:
+        """The sums over the units, computed for some layers at a time."""
+        rooms, ones = Rooms(), torch.ones_like(self.calls[0].input)
+        return together([self._sums_of(part, rooms, ones) for part in parts(range(len(self.links)), ones.numel())])
+
+    def _sums_of(self, part: list[int], rooms: Rooms, ones: Tensor) -> Sums:
+        own = slice(part[0], part[-1] + 1)
+        calls, links = self.calls[own], self.links[own]
+        inputs = [call.input for call in calls]
+        slopes = all_slopes(inputs, [link.lower.at for link in links], ones)
+        unit, dtype = self.unit[own], self.unit.factors.dtype
+        deltas = rooms.stacked("deltas", [link.upper.delta for link in links], dtype)
+        outputs = _without_biases(rooms.stacked("outputs", [call.output for call in calls], dtype), calls)
+        along, cosines = unit.products(deltas, outputs).double(), unit.cosines(deltas)
+
+        def sums(dtype: torch.dtype) -> Sums:
+            h, steep = (rooms.stacked(f"{name} {dtype}", each, dtype) for name, each in (("h", inputs), ("s", slopes)))
+            return sums_of(h, steep, along, cosines, "orthogonal" in self.kinds[own])
+
+        found = sums(torch.float32) if is_single(ones) else None
+        safe = found is not None and far_inside(found.length) and far_inside(found.total)
+        return found if found is not None and safe else sums(torch.float64)
 
 
 def _without_biases(outputs: Tensor, calls: list[Call]) -> Tensor:
@@ -170,7 +170,8 @@ def _without_biases(outputs: Tensor, calls: list[Call]) -> Tensor:
     if not any(isinstance(each, Tensor) for each in biases):
         return outputs
     none = torch.zeros_like(outputs[0, 0])
-    return outputs.sub_(torch.stack([each.detach() if isinstance(each, Tensor) else none for each in biases])[:, None])
+    with torch.no_grad():
+        return outputs.sub_(torch.stack([each if isinstance(each, Tensor) else none for each in biases])[:, None])
 
 
 def _typical(link: Link, weights: Weights) -> tuple[float, float] | None:

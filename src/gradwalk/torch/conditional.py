@@ -6,6 +6,7 @@ root mean square, and a vector uniform on a sphere for orthogonal ones. The grad
 that the activation has for this example, so that mean and variance of |delta|^2 follow from a few sums over the units.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -33,7 +34,9 @@ class Sums(NamedTuple):
     length: |h|^2 of the input. total, root4: the sum of the squared slopes, which the gradient of the input is
     multiplied with, and the root of the sum of their squares. passed, passed4: the means of both weighted by h^2.
     along: a . delta' / |delta'|, of the output without bias and its gradient. steepest: the largest squared slope,
-    for orthogonal weights alone. shared: how far the slopes of two of the first examples let the same units through.
+    for orthogonal weights alone. alike, per layer: the root of the sum of the squared cosines between the gradients of
+    the first examples. common, per layer and pair of these: the squared cosine times how far the slopes of both let the
+    same units through.
     """
 
     length: Tensor
@@ -43,33 +46,42 @@ class Sums(NamedTuple):
     passed4: Tensor
     along: Tensor
     steepest: Tensor
-    shared: Tensor
+    alike: Tensor
+    common: Tensor
 
 
-def sums_of(h: Tensor, slopes: Tensor, along: Tensor, steepest: bool, shared: Tensor) -> Sums:
+def sums_of(h: Tensor, slopes: Tensor, along: Tensor, cosines: Tensor, steepest: bool) -> Sums:
     """Return the sums of some layers; the dimensions are layer, example, unit.
 
-    h and slopes are in double precision, and overwritten. steepest: whether that is needed. shared: where to write it;
-    its size is the number of examples that are compared.
+    h and slopes are overwritten. cosines: between the gradients of the first examples, 0 between each and itself.
+    steepest: whether that is needed.
     """
-    through, steep, compared = h.square_(), slopes.square_(), shared.shape[-1]
-    length, total, root4 = through.sum(-1).clamp_(min=1e-300), steep.sum(-1), vector_norm(steep, dim=-1)
-    passed, passed4 = (through.mul_(steep).sum(-1).div_(length) for _ in range(2))
+    through, steep, least = h.square_(), slopes.square_(), torch.finfo(h.dtype).tiny
+    length, total, root4 = through.sum(-1), steep.sum(-1), vector_norm(steep, dim=-1)
+    passed, passed4 = (through.mul_(steep).sum(-1).div_(length.clamp(min=least)) for _ in range(2))
     largest = steep.amax(-1) if steepest else total
-    even = steep[:, :compared].mul_(root4[:, :compared, None].clamp(min=1e-300).reciprocal_()).to(shared.dtype)
-    return Sums(length, total, root4, passed, passed4, along, largest, torch.bmm(even, even.mT, out=shared))
+    few = steep[:, : cosines.shape[-1]]
+    inverse = root4[:, : cosines.shape[-1], None].clamp(min=least).reciprocal_()
+    shared = torch.bmm(few, few.mT).mul_(inverse).mul_(inverse.mT)
+    alike, common = vector_norm(cosines, dim=(-2, -1)), shared.to(cosines.dtype).mul_(cosines).mul_(cosines)
+    rows = (each.double() for each in (length, total, root4, passed, passed4, along, largest))
+    return Sums._make([*rows, alike, common])
 
 
-def dense_law(sums: Sums, units: int, cosines: Tensor, length: Tensor, mean_square: Tensor, orthogonal: Tensor) -> Law:
+def together(parts: Sequence[Sums]) -> Sums:
+    """Return the sums of some parts of the layers as those of all."""
+    return parts[0] if len(parts) == 1 else Sums._make(map(torch.cat, zip(*parts, strict=True)))
+
+
+def dense_law(sums: Sums, units: int, mean_square: Tensor, orthogonal: Tensor) -> Law:
     """Return the law of the step through dense layers.
 
-    units: of the inputs. cosines: between the gradients of some examples, the first ones, 0 between each and itself;
-    length: the root of the sum of their squares. mean_square: of the weights, per layer; orthogonal: whether they are,
-    per layer. The logarithm of |delta|^2 is taken as that of a gamma variate of the same mean and variance, or of a
-    beta variate for orthogonal weights, which is nearly exact for linear and ReLU units.
+    units: of the inputs. mean_square: of the weights, per layer; orthogonal: whether they are, per layer. The logarithm
+    of |delta|^2 is taken as that of a gamma variate of the same mean and variance, or of a beta variate for orthogonal
+    weights, which is nearly exact for linear and ReLU units.
     """
     n, size, passed, passed4 = units, mean_square[:, None], sums.passed, sums.passed4
-    along = sums.along.square() / sums.length  # |v|^2 along h, which is known
+    along = sums.along.square() / sums.length.clamp(min=1e-300)  # |v|^2 along h, which is known
     across = sums.total - passed  # the trace of the slopes' squares on the space orthogonal to h
     across4 = sums.root4.square() - 2 * passed4 + passed.square()
     known, mixed = along * passed, 4 * along * (passed4 - passed.square())
@@ -82,7 +94,7 @@ def dense_law(sums: Sums, units: int, cosines: Tensor, length: Tensor, mean_squa
         log_mean, log_variance = (
             torch.where(orthogonal[:, None], *pair) for pair in zip(haar, (log_mean, log_variance), strict=True)
         )
-    return _law(log_mean, log_variance, cosines, length, sums.shared)
+    return _law(log_mean, log_variance, sums.alike, sums.common)
 
 
 def _log_gamma(mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
@@ -103,20 +115,19 @@ def _log_beta(mean: Tensor, variance: Tensor, most: Tensor) -> tuple[Tensor, Ten
     return torch.where(certain, mean.log(), log_mean), torch.where(certain, 0.0, log_variance)
 
 
-def _law(log_mean: Tensor, log_variance: Tensor, cosines: Tensor, length: Tensor, shared: Tensor) -> Law:
+def _law(log_mean: Tensor, log_variance: Tensor, alike: Tensor, common: Tensor) -> Law:
     """Return the law of half of a logarithm.
 
-    shared: how far the slopes of two examples let the same units through; it is overwritten. The random vectors
-    W^T delta of two examples correlate as their deltas do, and squares of Gaussians correlate as the square of that, in
-    these units. Both are known between the first examples, which stand for all.
+    The random vectors W^T delta of two examples correlate as their deltas do, and squares of Gaussians correlate as the
+    square of that. Both are known between the first examples, which stand for all.
     """
     log_mean, log_variance = log_mean / 2, log_variance / 4
     deviation = log_variance.nan_to_num(0.0).clamp_(min=0).sqrt_()
     known = torch.isfinite(log_mean)
-    weights = (deviation * known / known.sum(-1, keepdim=True).clamp_(min=1)).to(cosines)
-    examples, compared = weights.shape[-1], cosines.shape[-1]
+    weights = (deviation * known / known.sum(-1, keepdim=True).clamp_(min=1)).to(common)
+    examples, compared = weights.shape[-1], common.shape[-1]
     more = examples * (examples - 1) / max(compared * (compared - 1), 1)  # pairs for each that is compared
-    alike = (examples + more * length.double().square()) / examples**2
     few = weights[..., :compared]
-    between = vecdot((shared.mul_(cosines).mul_(cosines) @ few[..., None])[..., 0], few)
-    return Law(log_mean, log_variance, (vecdot(weights, weights) + between * more).double(), alike)
+    between = vecdot((common @ few[..., None])[..., 0], few)
+    shares = (examples + more * alike.double().square()) / examples**2
+    return Law(log_mean, log_variance, (vecdot(weights, weights) + between * more).double(), shares)

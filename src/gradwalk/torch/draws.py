@@ -176,17 +176,24 @@ def weights_kinds(weights: Sequence[Tensor]) -> list[Weights]:
     With more rows than columns, W^T delta fluctuates even if the columns are orthogonal, so that counts as Gaussian.
     """
     kinds: list[Weights] = ["gaussian"] * len(weights)
-    wide = [place for place, weight in enumerate(weights) if 1 < weight.shape[0] <= weight.shape[1:].numel()]
-    for places, stack in stacks([_rows(weights[place]) for place in wide]):
-        rows = stack.double()
-        gram = rows @ rows.mT
-        scale = gram.diagonal(dim1=1, dim2=2).mean(1)
-        unit = torch.eye(gram.shape[1], dtype=gram.dtype, device=gram.device)
-        off = (gram / scale[:, None, None] - unit).abs().amax((1, 2))
-        for place in (off < _ORTHOGONAL).nonzero()[:, 0].tolist():
-            kinds[wide[places[place]]] = "orthogonal"
+    places = [place for place, weight in enumerate(weights) if 1 < weight.shape[0] <= weight.shape[1:].numel()]
+    for rows in (2, _ROWS):  # two rows are enough to tell most Gaussian weights
+        places = [places[own] for own in _orthogonal([weights[place] for place in places], rows)]
+    for place in places:
+        kinds[place] = "orthogonal"
     return kinds
 
 
-def _rows(weight: Tensor) -> Tensor:
-    return weight[:_ROWS] if weight.dim() == 2 else weight[:_ROWS].flatten(1)
+def _orthogonal(weights: Sequence[Tensor], rows: int) -> list[int]:
+    """Return the places of weights whose first rows are orthogonal and of one length."""
+    found: list[int] = []
+    for places, stack in stacks(
+        [weight[:rows] if weight.dim() == 2 else weight[:rows].flatten(1) for weight in weights]
+    ):
+        few = stack.double()
+        gram = few @ few.mT
+        scale = gram.diagonal(dim1=1, dim2=2).mean(1)
+        unit = torch.eye(gram.shape[1], dtype=gram.dtype, device=gram.device)
+        off = (gram / scale[:, None, None] - unit).abs().amax((1, 2))
+        found += [places[place] for place in (off < _ORTHOGONAL).nonzero()[:, 0].tolist()]
+    return found

@@ -24,7 +24,7 @@ from gradwalk.torch.calls import Call, Calls, is_bare
 from gradwalk.torch.follow import arguments, chain_modules, check_materialised, follow_chain, unwrapped
 from gradwalk.torch.graph import Op
 from gradwalk.torch.losses import Loss, check_function, one_value
-from gradwalk.torch.norms import all_example_norms, mean_squares, root_mean_squares, row_norms
+from gradwalk.torch.norms import RowNorms, mean_squares, row_norms
 from gradwalk.torch.passing import Rows
 from gradwalk.torch.trace import Trace
 from gradwalk.torch.undisturbed import undisturbed
@@ -87,7 +87,7 @@ class Measured:
     signal_directions: Array
     deltas: list[Tensor]
     shifts: Array
-    norms: list[Tensor]
+    norms: RowNorms
     reference: Array
     lost: int = -1
     broken: str = ""
@@ -196,7 +196,7 @@ class _Forward:
     def __init__(self, outputs: Sequence[Tensor], spanning: bool) -> None:
         rows = Rows(outputs) if spanning else None
         norms = row_norms(outputs) if rows is None else rows.norms
-        self.rms = root_mean_squares(norms, [output.numel() for output in outputs])
+        self.rms = norms.whole() / np.sqrt([max(output.numel(), 1) for output in outputs])
         self.directions = np.full(len(outputs), math.nan) if rows is None else rows.directions
 
 
@@ -205,7 +205,7 @@ def _measured(calls: list[Call], forward: _Forward, gradients: Gradients, others
     deltas = [*gradients.deltas, *(delta for _, delta in fields["stations"].values())]
     examples = count_examples([len(delta) if delta.dim() else 1 for delta in deltas], batch)
     with np.errstate(divide="ignore"):
-        logs = np.log(all_example_norms(gradients.norms, examples)) + gradients.shifts
+        logs = np.log(gradients.norms.per_example(examples)) + gradients.shifts
     kept = [calls[place] for place in gradients.places]
     rms, spanned = forward.rms[gradients.places], forward.directions[gradients.places]
     deltas, shifts, norms = gradients.deltas, gradients.shifts, gradients.norms

@@ -17,7 +17,7 @@ from gradwalk.activations import Array
 from gradwalk.display import RED, Shown, axes_of
 from gradwalk.torch.follow import unwrapped
 from gradwalk.torch.measurement import batch_size, count_examples
-from gradwalk.torch.norms import Rooms, all_example_norms
+from gradwalk.torch.norms import Rooms
 from gradwalk.torch.passing import Rows
 from gradwalk.torch.weight_layers import NAMES, weight_layers
 
@@ -179,30 +179,20 @@ class Monitor(Shown):
 
     def _record(self) -> Record | None:
         self._measure()
-        norms: dict[_Seen, Tensor] = {}
-        directions: dict[_Seen, float] = {}
-        for group, rows in self._measured:  # of several backward passes, the last one counts
-            norms.update(zip(group, rows.norms, strict=True))
-            directions.update(zip(group, rows.directions.tolist(), strict=True))
-        seen = [each for each in self._seen if each in norms]
+        measured = {each for group, _ in self._measured for each in group}
+        seen = [each for each in self._seen if each in measured]
         if not seen:
             return None  # no backward pass
-        walks = self._walks([norms[each] for each in seen])
-        names, spanned = tuple(each.name for each in seen), np.array([directions[each] for each in seen])
-        record = Record(self.steps, names, *walks, spanned)
+        columns = {each: place for place, each in enumerate(seen)}
+        examples = count_examples([count for _, rows in self._measured for count in rows.norms.counts], self._batch)
+        norms, directions = np.empty((examples, len(seen))), np.empty(len(seen))
+        for group, rows in self._measured:  # of several backward passes, the last one counts
+            own = [columns[each] for each in group]
+            norms[:, own], directions[own] = rows.norms.per_example(examples), rows.directions
+        record = Record(self.steps, tuple(each.name for each in seen), *_walk(norms), directions)
         self.records.append(record)
         self._write(record)
         return record
-
-    def _walks(self, rows: list[Tensor]) -> tuple[Array, Array]:
-        """Return mean and standard deviation of the log-norms over the examples, from the norms of their rows."""
-        norms = all_example_norms(rows, count_examples([len(each) for each in rows], self._batch)).T
-        with np.errstate(divide="ignore", invalid="ignore"):
-            walks = np.log(norms[:, norms[-1] > 0])
-            walks -= walks[-1:]
-            mean = walks.mean(axis=1) if walks.size else np.full(len(walks), math.nan)
-            spread = walks.std(axis=1, ddof=1) if walks.shape[1] > 1 else np.full(len(walks), math.nan)
-        return mean, spread
 
     def _write(self, record: Record) -> None:
         finite = record.log_norm[np.isfinite(record.log_norm)]
@@ -253,6 +243,16 @@ class Monitor(Shown):
         panel.set_facecolor("#999999")  # grey: not finite
         panel.figure.colorbar(image, ax=panel, label=r"$\log_{10}\,|\delta_d|\,/\,|\delta_D|$")
         return panel
+
+
+def _walk(norms: Array) -> tuple[Array, Array]:
+    """Return mean and standard deviation of the log-norms over the examples, from one row of norms per example."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        walks = np.log(norms[norms[:, -1] > 0])
+        walks -= walks[:, -1:]
+        mean = walks.mean(axis=0) if walks.size else np.full(walks.shape[1], math.nan)
+        spread = walks.std(axis=0, ddof=1) if len(walks) > 1 else np.full(walks.shape[1], math.nan)
+    return mean, spread
 
 
 @dataclass(eq=False, slots=True)

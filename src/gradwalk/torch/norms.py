@@ -4,7 +4,8 @@ A walk needs a dozen numbers of each of many small tensors; one by one, most of 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -80,8 +81,10 @@ def stacks(tensors: Sequence[Tensor]) -> Iterator[tuple[list[int], Tensor]]:
     [([0, 2], (2, 2)), ([1], (1, 3))]
     """
     for places in alike(tensors):
-        few = [tensors[place].detach() for place in places]
-        yield places, torch.stack(few) if len(few) > 1 else few[0][None]
+        with torch.no_grad():
+            few = [tensors[place] for place in places]
+            stack = torch.stack(few) if len(few) > 1 else few[0][None]
+        yield places, stack
 
 
 def alike(tensors: Sequence[Tensor]) -> Iterator[list[int]]:
@@ -115,20 +118,20 @@ def norms_of(rows: Tensor) -> Tensor:
     Numbers of single precision are squared and added in it, a piece of each row at a time, if all norms are far inside
     its range: that takes an eighth of the time and changes the seventh digit.
     """
-    if _is_single(rows):
+    if is_single(rows):
         norms = _norms_by_pieces(rows)
-        if _far_inside(norms):
+        if far_inside(norms):
             return norms
     doubles: Tensor = vector_norm(rows, dim=-1, dtype=torch.float64)
     return doubles
 
 
-def _is_single(rows: Tensor) -> bool:
+def is_single(rows: Tensor) -> bool:
     """Whether norms may be tried in single precision; not elsewhere than on the CPU, where looking at them waits."""
     return rows.dtype == torch.float32 and rows.is_cpu and rows.numel() > 0
 
 
-def _far_inside(norms: Tensor) -> bool:
+def far_inside(norms: Tensor) -> bool:
     """Whether the squares behind all norms that matter are in the range of single precision."""
     shortest, longest = norms.aminmax()
     return bool(shortest > _SHORTEST and longest < 1 / _SHORTEST)
@@ -161,9 +164,9 @@ def mean_squares(tensors: Sequence[Tensor]) -> Array:
 
 def _whole_norms(tensors: list[Tensor]) -> Tensor:
     """Return the norm of each of some tensors of one shape, without a copy where single precision is enough."""
-    if len(tensors) > 1 and _is_single(tensors[0]):
+    if len(tensors) > 1 and is_single(tensors[0]):
         norms = torch.stack(torch._foreach_norm(tensors)).double()
-        if _far_inside(norms):
+        if far_inside(norms):
             return norms
     rooms, every = Rooms(), parts(range(len(tensors)), tensors[0].numel())
     few = (rooms.together(tensors[part[0] : part[-1] + 1]) for part in every)
@@ -175,13 +178,58 @@ def example_norms(delta: Tensor, examples: int) -> Tensor:
     return norms_of(real(delta).reshape(examples, -1))
 
 
-def row_norms(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return the norm of each row of each tensor in double precision; one without dimensions is a row."""
-    norms: list[Tensor] = [torch.empty(0)] * len(tensors)
-    for group in groups(tensors):
-        for place, own in zip(group, stacked_row_norms([tensors[place] for place in group]).unbind(), strict=True):
-            norms[place] = own
-    return norms
+class RowNorms(Sequence[Tensor]):
+    """The norms of the rows of some tensors in double precision, those of tensors of one shape as one.
+
+    stacks: the places of the tensors of one shape, and a row of norms for each.
+    """
+
+    def __init__(self, stacks: Sequence[tuple[list[int], Tensor]]) -> None:
+        self.stacks = stacks
+
+    @cached_property
+    def _rows(self) -> list[Tensor]:
+        rows = {place: own for places, stack in self.stacks for place, own in zip(places, stack.unbind(), strict=True)}
+        return [rows[place] for place in range(len(rows))]
+
+    def __len__(self) -> int:
+        return sum(len(places) for places, _ in self.stacks)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._rows[place]
+
+    @property
+    def counts(self) -> list[int]:
+        """The numbers of rows that occur."""
+        return [stack.shape[1] for _, stack in self.stacks]
+
+    def per_example(self, examples: int) -> Array:
+        """Return the norm of each example, whose rows are next to each other: one row per example."""
+        columns = np.empty((examples, len(self)))
+        for places, stack in self.stacks:
+            whole = stack.shape[1] == examples
+            norms = stack if whole else vector_norm(stack.reshape(len(places), examples, -1), dim=2)
+            columns[:, places] = norms.cpu().numpy().T
+        return columns
+
+    def largest(self) -> Array:
+        """Return the largest norm of each tensor."""
+        return self._reduced(lambda stack: stack.amax(1))
+
+    def whole(self) -> Array:
+        """Return the norm of each tensor."""
+        return self._reduced(lambda stack: vector_norm(stack, dim=1))
+
+    def _reduced(self, statistic: Callable[[Tensor], Tensor]) -> Array:
+        numbers = np.empty(len(self))
+        for places, stack in self.stacks:
+            numbers[places] = statistic(stack).cpu().numpy()
+        return numbers
+
+
+def row_norms(tensors: Sequence[Tensor]) -> RowNorms:
+    """Return the norms of the rows of some tensors; one without dimensions is a row."""
+    return RowNorms([(group, stacked_row_norms([tensors[place] for place in group])) for group in groups(tensors)])
 
 
 def stacked_row_norms(tensors: Sequence[Tensor]) -> Tensor:
@@ -200,24 +248,6 @@ def row_stacks(tensors: Sequence[Tensor], rooms: Rooms) -> Iterator[tuple[Tensor
         stack = rooms.together(tensors[part[0] : part[-1] + 1])
         flat = stack if stack.dim() == 3 else stack.reshape(len(stack), rows, -1)
         yield stack, norms_of(flat)
-
-
-def all_example_norms(rows: Sequence[Tensor], examples: int) -> Array:
-    """Return the norm of each example's gradient from those of its rows: one row per example, one column per tensor."""
-    columns = np.empty((examples, len(rows)))
-    for places, stack in stacks(rows):
-        whole = stack.shape[1] == examples
-        norms = stack if whole else vector_norm(stack.reshape(len(places), examples, -1), dim=2)
-        columns[:, places] = norms.cpu().numpy().T
-    return columns
-
-
-def root_mean_squares(rows: Sequence[Tensor], numbers: Sequence[int]) -> Array:
-    """Return the root mean square of tensors of that many numbers from the norms of their rows, 0 if they have none."""
-    sizes = np.empty(len(rows))
-    for places, stack in stacks(rows):
-        sizes[places] = vector_norm(stack, dim=1).cpu().numpy()
-    return sizes / np.sqrt(np.maximum(numbers, 1))
 
 
 def log_ratio(one: float, other: float) -> float:

@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,18 +11,19 @@ from torch import Tensor
 from torch.linalg import vector_norm
 
 from gradwalk.activations import Array
-from gradwalk.torch.norms import Rooms, groups, row_stacks, stacked_row_norms
+from gradwalk.torch.norms import Rooms, RowNorms, groups, row_stacks, stacked_row_norms
 
-MOST = 64  # examples that are compared with one another: the time grows with their square
+MOST = 48  # examples that are compared with one another: the time grows with their square
 FEWEST = 8  # examples needed for an estimate
-_SHORT = 1e-30  # the norm below which its inverse may leave the range of single precision
+_SHORT = 1e-15  # the norm below which products of rows may leave the range of single precision
 
 
 def directions_of(rows: Tensor) -> float:
     """Return 1 / <cos^2> over the pairs of different rows: how many directions they span, 1 if all are on one line.
 
     It is the participation ratio of the rows, each scaled to unit length, without what each has in common with itself.
-    NaN for fewer than 8 rows that are finite and not zero; at most the number of columns.
+    NaN for fewer than 8 rows that are finite and not zero; at most the number of columns. Of many rows, the first 48
+    are compared.
 
     >>> rows = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).repeat(4, 1)
     >>> round(directions_of(rows), 3)
@@ -49,14 +52,9 @@ class Rows:
 
     def __init__(self, tensors: Sequence[Tensor], rooms: Rooms | None = None) -> None:
         rooms = Rooms() if rooms is None else rooms
-        self.norms = [torch.empty(0)] * len(tensors)
-        self._directions: list[tuple[list[int], Tensor]] = []
-        for group in groups(tensors):
-            norms, directions = _measured([tensors[place] for place in group], rooms)
-            for place, own in zip(group, norms.unbind(), strict=True):
-                self.norms[place] = own
-            if directions is not None:
-                self._directions.append((group, directions))
+        measured = [(group, *_measured([tensors[place] for place in group], rooms)) for group in groups(tensors)]
+        self.norms = RowNorms([(group, norms) for group, norms, _ in measured])
+        self._directions = [(group, numbers) for group, _, numbers in measured if numbers is not None]
 
     @property
     def directions(self) -> Array:
@@ -72,46 +70,65 @@ def _measured(tensors: Sequence[Tensor], rooms: Rooms) -> tuple[Tensor, Tensor |
     first = tensors[0]
     if first.dim() != 2 or first.is_complex():
         return stacked_row_norms(tensors), None
-    every, lengths = [], []
+    every, directions = [], []
     for stack, norms in row_stacks(tensors, rooms):
+        unit = Unit.of(norms, first.dtype)
         every.append(norms)
-        few, unit = stack[:, :MOST], UnitLength(norms[:, :MOST], first.dtype)
-        rows = unit.scaled(few, rooms.empty("rows", few, few.shape[1:], unit.dtype))
-        cosines = rooms.empty("cosines", few, (few.shape[1], few.shape[1]), unit.dtype)
-        lengths.append(length_of(torch.bmm(rows, rows.mT, out=cosines)))
-    norms = torch.cat(every)
-    return norms, directions_from(torch.cat(lengths), norms[:, :MOST], first.shape[-1])
+        directions.append(unit.directions(vector_norm(unit.cosines(stack), dim=(-2, -1)), first.shape[-1]))
+    return torch.cat(every), torch.cat(directions)
 
 
-class UnitLength:
+@dataclass(frozen=True, eq=False)
+class Unit:
     """Scales rows to unit length, in their precision but at least in single; 0 where they are zero or not finite.
 
-    norms: of the rows.
+    Attributes:
+        norms: of the rows.
+        factors: what scales the rows, once if later, else twice: 1 / norm may leave the range.
+        later: whether no norm is extreme, so that products of the rows are scaled rather than the rows.
     """
 
-    def __init__(self, norms: Tensor, dtype: torch.dtype) -> None:
-        self.dtype = torch.promote_types(dtype, torch.float32)
+    norms: Tensor
+    factors: Tensor
+    later: bool
+
+    @classmethod
+    def of(cls, norms: Tensor, dtype: torch.dtype) -> "Unit":
+        """Return what scales rows of these norms, of that dtype."""
         shortest, longest = norms.aminmax() if norms.is_cpu else (0.0, 0.0)  # elsewhere it would wait for the device
-        self.at_once = bool(shortest > _SHORT and longest < 1 / _SHORT)
-        factors = norms.reciprocal() if self.at_once else norms.rsqrt().nan_to_num_(0.0, 0.0, 0.0)
-        self.factors = factors.to(self.dtype)[..., None]
+        later = bool(shortest > _SHORT and longest < 1 / _SHORT)
+        factors = norms.reciprocal() if later else norms.rsqrt().nan_to_num_(0.0, 0.0, 0.0)
+        return cls(norms, factors.to(torch.promote_types(dtype, torch.float32))[..., None], later)
 
-    def scaled(self, rows: Tensor, out: Tensor, own: slice = slice(None)) -> Tensor:
-        """Write the rows of some layers, scaled, to `out`, which may be the same tensor, and return it."""
-        factors = self.factors[own]
-        torch.mul(rows, factors, out=out)
-        return out if self.at_once else out.mul_(factors).nan_to_num_(0.0, 0.0, 0.0)  # 1 / norm may leave the range
+    def __getitem__(self, own: slice) -> "Unit":
+        """Return what scales the rows of some of the layers."""
+        return Unit(self.norms[own], self.factors[own], self.later)
 
+    def _rows(self, rows: Tensor) -> Tensor:
+        """Return the first rows in the precision, scaled unless their products are."""
+        if self.later:
+            return rows.to(self.factors.dtype)
+        factors = self.factors[:, : rows.shape[1]]
+        return (rows * factors).mul_(factors).nan_to_num_(0.0, 0.0, 0.0)
 
-def length_of(cosines: Tensor) -> Tensor:
-    """Return the root of the sum of the squared cosines between different rows, per layer; the diagonal is set to 0."""
-    cosines.diagonal(dim1=-2, dim2=-1).zero_()
-    length: Tensor = vector_norm(cosines, dim=(-2, -1))
-    return length
+    def products(self, rows: Tensor, others: Tensor) -> Tensor:
+        """Return the products of rows, of unit length, with others; these are overwritten."""
+        products = others.mul_(self._rows(rows)).sum(-1)
+        return products.mul_(self.factors[..., 0]) if self.later else products
 
+    def cosines(self, rows: Tensor) -> Tensor:
+        """Return the cosines between the first rows of each layer, 0 between each and itself."""
+        few, factors = self._rows(rows[:, :MOST]), self.factors[:, :MOST]
+        cosines = torch.bmm(few, few.mT)
+        cosines.diagonal(dim1=-2, dim2=-1).zero_()
+        return cosines.mul_(factors).mul_(factors.mT) if self.later else cosines
 
-def directions_from(lengths: Tensor, norms: Tensor, width: int) -> Tensor:
-    """Return the directions from the lengths of the cosines between rows of that width; norms: of the rows."""
-    count = ((norms > 0) & (norms < math.inf)).sum(-1)
-    number = (count * (count - 1) / lengths.double().square().clamp_(min=1e-300)).clamp_(max=width)
-    return torch.where(count < FEWEST, math.nan, number)
+    def directions(self, lengths: Tensor, width: int) -> Tensor:
+        """Return the directions from the roots of the sums of the squared cosines between rows of that width."""
+        compared = self.norms[:, :MOST]
+        count: Any = compared.shape[1]
+        if not self.later or count < FEWEST:
+            count = ((compared > 0) & (compared < math.inf)).sum(-1)
+            count = torch.where(count < FEWEST, math.nan, count)
+        number: Tensor = count * (count - 1) / lengths.double().square_().clamp_(min=1e-300)
+        return number.clamp_(max=width)

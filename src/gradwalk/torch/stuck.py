@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from gradwalk.activations import Activation, Array
@@ -14,7 +15,7 @@ from gradwalk.torch.weight_layers import is_dense
 
 _STUCK = 0.05  # the share of the largest slope below which a unit passes next to nothing
 _FEWEST = 8  # examples needed to call a unit stuck
-_FIRST = 4  # numbers per unit that are looked at first: most units are not stuck
+_FIRST = 2  # numbers per unit that are looked at first: most units are not stuck
 
 
 def stuck_shares(calls: Sequence[Call], after: Sequence[Activation | None]) -> Array:
@@ -28,17 +29,18 @@ def stuck_shares(calls: Sequence[Call], after: Sequence[Activation | None]) -> A
         if f is not None and call.output.dim() > 1 and len(call.output) >= _FEWEST and not call.output.is_complex():
             places.setdefault((f, is_dense(call.module)), []).append(place)
     for (f, dense), own in places.items():
-        shares[own] = _shares([calls[place].output.detach() for place in own], dense, f)
+        shares[own] = _shares([calls[place].output for place in own], dense, f)
     return shares
 
 
 def _shares(outputs: Sequence[Tensor], dense: bool, f: Activation) -> Array:
     shares = np.zeros(len(outputs))
-    for places, stack in stacks([output[:_FIRST] for output in outputs]):
-        for place, suspects in zip(places, _are_stuck(_units(stack, dense)[..., :_FIRST], f), strict=True):
-            if suspects.any():
-                own = _units(outputs[place][None], dense)[0].cpu()[suspects]
-                shares[place] = np.sum(_are_stuck(own, f)) / len(suspects)
+    with torch.no_grad():
+        for places, stack in stacks([output[:_FIRST] for output in outputs]):
+            suspects = _are_stuck(_units(stack, dense)[..., :_FIRST], f)
+            for n in np.flatnonzero(suspects.any(axis=-1)):
+                own = _units(outputs[places[n]][None], dense)[0].cpu()[suspects[n]]
+                shares[places[n]] = np.sum(_are_stuck(own, f)) / suspects.shape[-1]
     return shares
 
 
