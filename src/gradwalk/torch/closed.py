@@ -17,7 +17,7 @@ from gradwalk.theory import kind, step
 from gradwalk.torch.calls import Call
 from gradwalk.torch.conditional import Law, Sums, dense_law, sums_of, together
 from gradwalk.torch.draws import all_slopes, weights_kinds
-from gradwalk.torch.norms import Rooms, far_inside, is_single, parts
+from gradwalk.torch.norms import Rooms, far_inside, is_single, parts, rooms_of_thread
 from gradwalk.torch.passing import Unit
 from gradwalk.torch.weight_layers import fan_in, is_dense, output_rows
 
@@ -142,7 +142,7 @@ class _Group:
     @cached_property
     def sums(self) -> Sums:
         """The sums over the units, computed for some layers at a time."""
-        rooms, ones = Rooms(), torch.ones_like(self.calls[0].input)
+        rooms, ones = rooms_of_thread(), torch.ones_like(self.calls[0].input)
         return together([self._sums_of(part, rooms, ones) for part in parts(range(len(self.links)), ones.numel())])
 
     def _sums_of(self, part: list[int], rooms: Rooms, ones: Tensor) -> Sums:

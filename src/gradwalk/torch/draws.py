@@ -190,7 +190,7 @@ def _orthogonal(weights: Sequence[Tensor], rows: int) -> list[int]:
     for places, stack in stacks(
         [weight[:rows] if weight.dim() == 2 else weight[:rows].flatten(1) for weight in weights]
     ):
-        few = stack.double()
+        few = stack.to(torch.promote_types(stack.dtype, torch.float32))
         gram = few @ few.mT
         scale = gram.diagonal(dim1=1, dim2=2).mean(1)
         unit = torch.eye(gram.shape[1], dtype=gram.dtype, device=gram.device)

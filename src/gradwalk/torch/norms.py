@@ -4,6 +4,7 @@ A walk needs a dozen numbers of each of many small tensors; one by one, most of 
 """
 
 import math
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,20 @@ from gradwalk.activations import Array
 
 _SHORTEST = 1e-12  # the norm above which squares that are lost in single precision do not matter
 _PIECE = 4096  # numbers whose squares are added in single precision
-_NUMBERS = 2**17  # per stack: enough for a call of torch, and few enough for memory that malloc keeps
+_NUMBERS = 2**18  # per stack: enough for a call of torch, and few enough for memory that malloc keeps
+
+
+_KEPT = 8  # stacks that are kept to be written again
+
+_OWN = threading.local()
+
+
+def rooms_of_thread() -> "Rooms":
+    """Return the memory that everything in a thread may work in that needs it for a moment."""
+    if not hasattr(_OWN, "rooms"):
+        _OWN.rooms = Rooms()
+    rooms: Rooms = _OWN.rooms
+    return rooms
 
 
 def real(tensor: Tensor) -> Tensor:
@@ -40,6 +54,7 @@ class Rooms:
     def __init__(self, numbers: int = _NUMBERS) -> None:
         self.numbers = numbers
         self._rooms: dict[tuple[Any, ...], tuple[Tensor, list[Tensor]]] = {}
+        self._held = 0
 
     def stacked(self, name: str, tensors: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
         """Return tensors of one shape as one of that dtype; the next stack under the same name overwrites it."""
@@ -59,6 +74,10 @@ class Rooms:
         key = (name, shape, dtype, device)
         if key not in self._rooms or len(self._rooms[key][1]) < number:
             room = torch.empty((number, *shape), dtype=dtype, device=device)
+            self._held += room.numel()
+            if self._held > _KEPT * self.numbers:
+                self._rooms.clear()
+                self._held = room.numel()
             self._rooms[key] = room, list(room.unbind())
         room, parts = self._rooms[key]
         return (room, parts) if len(parts) == number else (room[:number], parts[:number])
@@ -168,7 +187,7 @@ def _whole_norms(tensors: list[Tensor]) -> Tensor:
         norms = torch.stack(torch._foreach_norm(tensors)).double()
         if far_inside(norms):
             return norms
-    rooms, every = Rooms(), parts(range(len(tensors)), tensors[0].numel())
+    rooms, every = rooms_of_thread(), parts(range(len(tensors)), tensors[0].numel())
     few = (rooms.together(tensors[part[0] : part[-1] + 1]) for part in every)
     return torch.cat([norms_of(stack.reshape(len(stack), -1)) for stack in few])
 
@@ -234,7 +253,7 @@ def row_norms(tensors: Sequence[Tensor]) -> RowNorms:
 
 def stacked_row_norms(tensors: Sequence[Tensor]) -> Tensor:
     """Return the same for tensors of one shape, dtype and device, as one: a row of norms for each."""
-    return torch.cat([norms for _, norms in row_stacks(tensors, Rooms())])
+    return torch.cat([norms for _, norms in row_stacks(tensors, rooms_of_thread())])
 
 
 def row_stacks(tensors: Sequence[Tensor], rooms: Rooms) -> Iterator[tuple[Tensor, Tensor]]:

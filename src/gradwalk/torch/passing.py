@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.linalg import vector_norm
 
 from gradwalk.activations import Array
-from gradwalk.torch.norms import Rooms, RowNorms, groups, row_stacks, stacked_row_norms
+from gradwalk.torch.norms import Rooms, RowNorms, groups, rooms_of_thread, row_stacks, stacked_row_norms
 
-MOST = 48  # examples that are compared with one another: the time grows with their square
+MOST = 40  # examples that are compared with one another: the time grows with their square
 FEWEST = 8  # examples needed for an estimate
 _SHORT = 1e-15  # the norm below which products of rows may leave the range of single precision
 
@@ -22,7 +22,7 @@ def directions_of(rows: Tensor) -> float:
     """Return 1 / <cos^2> over the pairs of different rows: how many directions they span, 1 if all are on one line.
 
     It is the participation ratio of the rows, each scaled to unit length, without what each has in common with itself.
-    NaN for fewer than 8 rows that are finite and not zero; at most the number of columns. Of many rows, the first 48
+    NaN for fewer than 8 rows that are finite and not zero; at most the number of columns. Of many rows, the first 40
     are compared.
 
     >>> rows = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).repeat(4, 1)
@@ -51,7 +51,7 @@ class Rows:
     """
 
     def __init__(self, tensors: Sequence[Tensor], rooms: Rooms | None = None) -> None:
-        rooms = Rooms() if rooms is None else rooms
+        rooms = rooms_of_thread() if rooms is None else rooms
         measured = [(group, *_measured([tensors[place] for place in group], rooms)) for group in groups(tensors)]
         self.norms = RowNorms([(group, norms) for group, norms, _ in measured])
         self._directions = [(group, numbers) for group, _, numbers in measured if numbers is not None]

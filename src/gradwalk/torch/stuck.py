@@ -15,7 +15,7 @@ from gradwalk.torch.weight_layers import is_dense
 
 _STUCK = 0.05  # the share of the largest slope below which a unit passes next to nothing
 _FEWEST = 8  # examples needed to call a unit stuck
-_FIRST = 2  # numbers per unit that are looked at first: most units are not stuck
+_FIRST = 4  # numbers per unit that are looked at first: most units are not stuck
 
 
 def stuck_shares(calls: Sequence[Call], after: Sequence[Activation | None]) -> Array:
@@ -37,22 +37,23 @@ def _shares(outputs: Sequence[Tensor], dense: bool, f: Activation) -> Array:
     shares = np.zeros(len(outputs))
     with torch.no_grad():
         for places, stack in stacks([output[:_FIRST] for output in outputs]):
-            suspects = _are_stuck(_units(stack, dense)[..., :_FIRST], f)
+            suspects = _are_stuck(_by_unit(stack, dense)[:, :_FIRST], f)
             for n in np.flatnonzero(suspects.any(axis=-1)):
-                own = _units(outputs[places[n]][None], dense)[0].cpu()[suspects[n]]
+                own = _by_unit(outputs[places[n]][None], dense)[..., suspects[n]]
                 shares[places[n]] = np.sum(_are_stuck(own, f)) / suspects.shape[-1]
     return shares
 
 
-def _units(outputs: Tensor, dense: bool) -> Tensor:
-    """Return the outputs of some layers, one row per unit."""
-    return outputs.movedim(-1 if dense else 2, 1).flatten(2)
+def _by_unit(outputs: Tensor, dense: bool) -> Array:
+    """Return the outputs of some layers, one column per unit."""
+    columns = outputs if dense else outputs.movedim(2, -1)
+    precise = columns.to(torch.promote_types(columns.dtype, torch.float32))
+    return precise.reshape(len(columns), -1, columns.shape[-1]).cpu().numpy()
 
 
-def _are_stuck(outputs: Tensor, f: Activation) -> Array:
-    """Return which units, along the dimension before the last, have a small slope at all of their outputs."""
-    slopes = np.abs(np.asarray(f.derivative(outputs.double().cpu().numpy())))
-    return np.asarray((slopes < _STUCK * _largest_slope(f)).all(axis=-1))
+def _are_stuck(outputs: Array, f: Activation) -> Array:
+    """Return which units have a small slope at all of their outputs."""
+    return np.asarray((np.abs(f.derivative(outputs)) < _STUCK * _largest_slope(f)).all(axis=-2))
 
 
 @lru_cache(maxsize=64)
