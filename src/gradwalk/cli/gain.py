@@ -102,6 +102,7 @@ def _record(described: GainDescription) -> dict[str, Any]:
         "standard_error": estimate and estimate.standard_error,
         "spread": estimate and estimate.spread,
         "walks": estimate and estimate.walks,
+        "source": estimate and estimate.source,
     }
 
 
@@ -125,12 +126,14 @@ def _lines(described: GainDescription) -> list[Line]:
 
 
 def _source(described: GainDescription) -> str:
+    estimate = described.estimate
     if described.formula == "paper":
         return "formula printed in the paper"
-    estimate = described.estimate
-    if estimate and estimate.walks:
+    if estimate is None or estimate.source == "formula":
+        return "exact formula"
+    if estimate.source == "walks":
         return f"{estimate.walks} sampled walks"
-    return "expansion in 1 / width" if estimate and estimate.standard_error else "exact formula"
+    return "expansion in 1 / width" if estimate.source == "expansion" else "table of sampled walks"
 
 
 def _stds(std: float | tuple[float, ...]) -> str:

@@ -87,7 +87,7 @@ def gain(
     """Return the gain g at which the log-norm of the gradient does an unbiased walk: g = exp(-⟨ln z⟩ / 2), eq. 10.
 
     Draw weights with standard deviation g / sqrt(fan_in). The gain is exact for neutral activations (linear, relu,
-    leaky_relu), which need no depth. For the others it depends on depth, and is solved for with sampled walks; see
+    leaky_relu), which need no depth. For the others it depends on depth, and takes milliseconds in most cases; see
     `solve_gain`, which also returns its standard error. Results are cached. For gelu, silu and mish no gain serves a
     deep network, and `gain` warns.
 

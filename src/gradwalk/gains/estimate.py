@@ -1,13 +1,15 @@
 """The record of a gain and how certain it is."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from gradwalk.display import Shown, plot_expected_walk
 from gradwalk.theory import Kind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+Source = Literal["formula", "expansion", "table", "walks"]
 
 
 @dataclass(frozen=True)
@@ -16,11 +18,11 @@ class GainEstimate(Shown):
 
     Attributes:
         value: the gain.
-        standard_error: of `value`; 0 where it is exact. Where nothing is sampled, an estimate of what the expansion in
-            1 / width leaves out.
+        standard_error: of `value`; 0 where it is exact; from the expansion, an estimate of what that leaves out.
         spread: the standard deviation of the final log-norm over networks.
         kind: of the activation: "neutral", "steady" or "unsteady".
-        walks: the number of walks that the estimate rests on; 0 where nothing is sampled.
+        walks: the number of walks that were sampled for it.
+        source: an exact "formula", the "expansion" in 1 / width, a "table" that comes with gradwalk, or "walks".
     """
 
     value: float
@@ -28,6 +30,7 @@ class GainEstimate(Shown):
     spread: float
     kind: Kind
     walks: int
+    source: Source
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the walks that are expected at this gain, and return the axes."""

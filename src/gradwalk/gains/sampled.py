@@ -54,7 +54,7 @@ def sampled_gain(
     walks = sample(root, count)
     mean, error = controlled_mean(walks)
     value = math.exp(root - mean / slope)
-    return GainEstimate(value, value * error / abs(slope), walks.spread, kind, count)
+    return GainEstimate(value, value * error / abs(slope), walks.spread, kind, count, "walks")
 
 
 def _limit(layer: Dense) -> float:

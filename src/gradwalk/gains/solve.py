@@ -1,4 +1,4 @@
-"""The unbiased gain with its uncertainty: exact, from the expansion in 1 / width, or from sampled walks."""
+"""The unbiased gain with its uncertainty: exact, by the expansion in 1 / width, from a table, or by sampled walks."""
 
 import math
 from collections import Counter
@@ -11,7 +11,7 @@ from gradwalk import activations, checks
 from gradwalk.activations import Activation
 from gradwalk.blocks import Block, Dense, Dropout, Norm, Residual, contains, dense, output_width, weight_layers
 from gradwalk.checks import Formula, Weights
-from gradwalk.gains.estimate import GainEstimate
+from gradwalk.gains.estimate import GainEstimate, Source
 from gradwalk.gains.expansion import Expanded, expanded_gain
 from gradwalk.gains.sampled import sampled_gain
 from gradwalk.gains.tabulated import Tabulated, tabulated_gain
@@ -37,9 +37,10 @@ def solve_gain(
 
     Exact for neutral activations (linear, relu, leaky_relu). For layers of one width from 10 units on, an expansion of
     the walk in 1 / width gives the gain in milliseconds, if it is about as accurate as sampling would be: for tanh,
-    elu, selu, sigmoid and the like. Otherwise the mean log-norm over sampled walks is solved for the gain, which is
-    deterministic for a given seed. With several widths, the result is the one gain of all layers at which the whole
-    walk is unbiased. Results are cached: a second call takes microseconds.
+    elu, selu, sigmoid and the like. Where it is not, as for softplus, gelu, silu and mish, the gains of built-in
+    activations come from tables up to 2000 units and 2000 layers. Otherwise the mean log-norm over sampled walks is
+    solved for the gain, which is deterministic for a given seed. With several widths, the result is the one gain of all
+    layers at which the whole walk is unbiased. Results are cached: a second call takes microseconds.
 
     Args:
         activation: a name such as "tanh" or "leaky_relu(0.2)", or an `Activation`; or a block of weight layers and
@@ -47,14 +48,14 @@ def solve_gain(
         width: units per layer, or all depth + 1 widths, input first.
         depth: the number of weight layers, or of blocks; may be omitted if all widths are given.
         weights: "gaussian", or "orthogonal" for Haar orthogonal matrices.
-        walks: the number of sampled walks, at least 8; by default none if the expansion serves, otherwise 100 to 2000,
-            fewer for larger networks.
+        walks: the number of sampled walks, at least 8; by default none if the expansion or a table serves, otherwise
+            100 to 2000, fewer for larger networks.
         seed: of the sampled walks.
         sampled: sample neutral activations too, to check the exact gain.
         dropout: the rate of dropout between the activation and the weights of each layer.
 
     Returns:
-        The gain, its standard error, the spread, the kind of the activation and the number of walks.
+        The gain, its standard error, the spread, the kind of the activation, the number of walks and the source.
 
     Raises:
         ValueError: if the depth is missing, no gain makes the walk unbiased, the block has residual sums or norms, an
@@ -62,17 +63,18 @@ def solve_gain(
         TypeError: if an argument has the wrong type.
 
     >>> solve_gain("relu", width=100, depth=200)
-    GainEstimate(value=1.43230..., standard_error=0.0, spread=1.61152..., kind='neutral', walks=0)
+    GainEstimate(value=1.43230..., standard_error=0.0, spread=1.61152..., kind='neutral', walks=0, source='formula')
     """
     network = _network(activation, checks.rate("solve_gain", "dropout", dropout))
     layers = checks.widths("solve_gain", width, depth)
     checks.one_of("solve_gain", "weights", weights, checks.WEIGHTS)
     number = checks.whole("solve_gain", "seed", seed, least=0, most=2**63)
     count = default_walks(layers) if walks is None else checks.whole("solve_gain", "walks", walks, least=8)
-    if _kind(network) == "neutral" and not contains(network, Dropout) and not sampled:
+    kind = _kind(network)
+    if kind == "neutral" and not contains(network, Dropout) and not sampled:
         return neutral_gain(network, layers, weights)
     if sampled or walks is not None:
-        return sampled_gain(network, layers, weights, count, number, _kind(network))
+        return sampled_gain(network, layers, weights, count, number, kind)
     chain = _chain(network, layers)
     known = None if chain is None else _tabulated(chain, layers, weights)
     better = known is not None and not known.quick
@@ -80,15 +82,15 @@ def solve_gain(
     too_large = count * sum(layers) > _MOST_UNITS
     if expanded is not None and (too_large or serves(expanded, weights, count)):
         error = math.hypot(expanded.error / expanded.slope, _GRID_ERROR)
-        return _unsampled(expanded.log_gain, error, expanded.spread, _kind(network))
+        return _unsampled(expanded.log_gain, error, expanded.spread, kind, "expansion")
     if known is not None:
-        return _unsampled(known.log_gain, known.error, known.spread, _kind(network))
+        return _unsampled(known.log_gain, known.error, known.spread, kind, "table")
     if too_large:
         raise ValueError(
             f"solve_gain: networks of {sum(layers):,} units take long to sample; pass walks=8 or more, or take fewer "
             "or narrower layers"
         )
-    return sampled_gain(network, layers, weights, count, number, _kind(network), expanded)
+    return sampled_gain(network, layers, weights, count, number, kind, expanded)
 
 
 def default_walks(layers: tuple[int, ...]) -> int:
@@ -118,9 +120,9 @@ def serves(expanded: Expanded, weights: Weights, count: int) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _unsampled(log_gain: float, error: float, spread: float, kind: Kind) -> GainEstimate:
+def _unsampled(log_gain: float, error: float, spread: float, kind: Kind, source: Source) -> GainEstimate:
     value = math.exp(log_gain)
-    return GainEstimate(value, value * error, spread, kind, 0)
+    return GainEstimate(value, value * error, spread, kind, 0, source)
 
 
 def _network(activation: str | Activation | Block, dropout: float) -> Block:
@@ -157,13 +159,14 @@ def neutral_gain(network: Block, layers: tuple[int, ...], weights: Weights, form
         s = step(layer.activation, n, weights=weights, formula=formula, width_out=out, dropout=layer.dropout)
         drift += count * (s.drift + 2 * math.log(layer.gain))
         variance += count * s.variance
-    return GainEstimate(math.exp(-drift / counts.total() / 2), 0.0, math.sqrt(variance) / 2, "neutral", 0)
+    return GainEstimate(math.exp(-drift / counts.total() / 2), 0.0, math.sqrt(variance) / 2, "neutral", 0, "formula")
 
 
 def _fans(network: Block, layers: tuple[int, ...]) -> Counter[tuple[Dense, int, int]]:
     """Return how often each weight layer occurs, with the number of its inputs and outputs."""
     if isinstance(network, Dense) and network.width is None:
-        return Counter((network, n, out) for n, out in pairwise(layers))
+        pairs = Counter(pairwise(layers))  # a network takes longer to hash than a few numbers
+        return Counter({(network, n, out): count for (n, out), count in pairs.items()})
     counts: Counter[tuple[Dense, int, int]] = Counter()
     n = layers[0]
     for layer in weight_layers(network):

@@ -1,6 +1,6 @@
-"""The unbiased gains of built-in activations that the expansion serves badly or slowly: from tables, by interpolation.
+"""The unbiased gains of built-in activations where the expansion serves badly or slowly: from tables, by interpolation.
 
-`benchmarks/tables.py` makes them. A table is a grid of widths and depths, evenly spaced in their logarithms.
+`benchmarks/tables.py` makes them: gains of sampled walks on a grid of widths and depths.
 """
 
 import json
@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from gradwalk.activations import Activation, Array, is_built_in
 from gradwalk.checks import Weights
 
-_NODES = 4  # of the cubics between which
+_NODES = (6, 4)  # in each direction: of the interpolation, and of a coarser one that shows its error,
+_SHARE = 1 / 3  # of which the difference has this share at most, see results/gains.md
 
 
 class Tabulated(NamedTuple):
@@ -47,36 +48,58 @@ class Table:
     quick: NDArray[np.bool_]
 
     def at(self, width: int, depth: int) -> Tabulated | None:
-        """Return the gain between the nodes, or None where it is outside them or too few are near."""
-        across, down = _near(self.widths, width), _near(self.depths, depth)
-        if across is None or down is None:
+        """Return the gain between the nodes, or None where it is outside them or near a NaN."""
+        if not (self.widths[0] <= width <= self.widths[-1] and self.depths[0] <= depth <= self.depths[-1]):
             return None
-        weights = np.outer(across.weights, down.weights)
-        part = np.ix_(across.places, down.places)
-        log_gain = float((weights * self.log_gain[part]).sum())
+        fine, coarse = (self._weights(width, depth, nodes) for nodes in _NODES)
+        log_gain = fine.mean(self.log_gain)
         if math.isnan(log_gain):
             return None
-        error = math.sqrt(((weights * self.error[part]) ** 2).sum())
-        spread = math.exp((weights * np.log(self.spread[part])).sum())
-        return Tabulated(log_gain, error, spread, bool(self.quick[np.ix_(across.around, down.around)].all()))
+        noise, difference = fine.error(self.error), log_gain - coarse.mean(self.log_gain)
+        around = np.ix_(_places(self.widths, width, 2), _places(self.depths, depth, 2))
+        spread = math.exp(fine.mean(np.log(self.spread)))
+        return Tabulated(log_gain, math.hypot(noise, _SHARE * difference), spread, bool(self.quick[around].all()))
+
+    def _weights(self, width: int, depth: int, nodes: int) -> "_Weights":
+        across, down = _places(self.widths, width, nodes), _places(self.depths, depth, nodes)
+        one = _lagrange(_by_width(self.widths[across]), _by_width(width))
+        other = _lagrange(_by_depth(self.depths[down]), _by_depth(depth))
+        return _Weights(np.ix_(across, down), np.outer(one, other))
 
 
-class _Near(NamedTuple):
-    """The places of the nodes next to a number, the weights of an interpolation on them, and the two around it."""
+class _Weights(NamedTuple):
+    """An interpolation: the places of its nodes, and the weights on them."""
 
-    places: NDArray[np.intp]
+    places: tuple[NDArray[np.intp], ...]
     weights: Array
-    around: NDArray[np.intp]
+
+    def mean(self, values: Array) -> float:
+        """Return the weighted sum of values at the nodes."""
+        return float((self.weights * values[self.places]).sum())
+
+    def error(self, errors: Array) -> float:
+        """Return the error of that from independent ones at the nodes."""
+        return math.sqrt(((self.weights * errors[self.places]) ** 2).sum())
 
 
-def _near(grid: Array, number: int) -> _Near | None:
-    if not grid[0] <= number <= grid[-1]:
-        return None
+def _places(grid: Array, number: int, nodes: int) -> NDArray[np.intp]:
+    """Return the places of the nodes next to a number."""
     right = min(int(np.searchsorted(grid, number, "right")), len(grid) - 1)
-    places = np.arange(_NODES) + min(max(right - _NODES // 2, 0), len(grid) - _NODES)
-    at, nodes = math.log(number), np.log(grid[places])
-    weights = [math.prod((at - other) / (node - other) for other in nodes if other != node) for node in nodes]
-    return _Near(places, np.array(weights), np.array([right - 1, right]))
+    return np.arange(nodes) + min(max(right - nodes // 2, 0), len(grid) - nodes)
+
+
+def _lagrange(nodes: Array, at: float) -> Array:
+    """Return the weights on the values at the nodes of the polynomial through them."""
+    return np.array([math.prod((at - other) / (node - other) for other in nodes if other != node) for node in nodes])
+
+
+def _by_width(width: Any) -> Any:
+    """Return what gains are smooth in."""
+    return np.asarray(width) ** -0.5
+
+
+def _by_depth(depth: Any) -> Any:
+    return np.log(np.asarray(depth) + 3)
 
 
 def tabulated_gain(activation: Activation, width: int, depth: int, weights: Weights) -> Tabulated | None:

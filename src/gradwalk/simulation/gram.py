@@ -54,9 +54,12 @@ def solved(factor: Array, products: Array) -> Array:
 
 def nearly_dependent(products: Array) -> Indices:
     """Return the walks in which combinations of the vectors can cancel too far for single precision."""
-    squared = [np.maximum(products[j, j], _LEAST) for j in range(len(products))]
-    cosines = [products[i, j] ** 2 / (squared[i] * squared[j]) for i, j in combinations(range(len(products)), 2)]
-    walks = np.flatnonzero(sum(cosines) > (_CORRELATED if len(products) > 2 else 1 - _NEARLY))
+    if len(products) == 2:
+        walks = np.flatnonzero(products[0, 1] ** 2 > (1 - _NEARLY) * products[0, 0] * products[1, 1])
+    else:
+        squared = [np.maximum(products[j, j], _LEAST) for j in range(len(products))]
+        cosines = [products[i, j] ** 2 / (squared[i] * squared[j]) for i, j in combinations(range(len(products)), 2)]
+        walks = np.flatnonzero(sum(cosines) > _CORRELATED)
     if walks.size:
         few = products[..., walks]
         lengths = np.einsum("jjw->jw", triangular(few)) ** 2

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -12,6 +13,7 @@ from gradwalk.activations import Array, Indices
 _MERGED = 1e-3  # the sine of an angle below which two vectors count as parallel
 _FAINT = 1e-2  # the part of a vector that may be left by Gram-Schmidt before its rounding errors are removed
 _SHORT = 64  # components up to which einsum is faster than vecdot, which calls BLAS once per row
+_FEW = 2**13  # numbers up to which BLAS adds them up on one thread: in the same order, whatever the number of cores
 
 
 class Normals:
@@ -75,8 +77,18 @@ def gaussian_image(normals: Normals, walks: int, width: int, width_in: int) -> A
 
 def dot(left: Array, right: Array) -> Array:
     """Return the scalar products of the rows, in double precision."""
-    short = left.shape[-1] <= _SHORT
-    return np.asarray(np.einsum("...n,...n", left, right) if short else np.vecdot(left, right), dtype=np.float64)
+    if left.shape[-1] > _SHORT:
+        products = np.vecdot(left, right)
+    elif left.size > _FEW:
+        products = np.einsum("...n,...n", left, right)
+    else:
+        products = left * right @ _ones(left.shape[-1], left.dtype)
+    return np.asarray(products, np.float64)
+
+
+@cache
+def _ones(count: int, dtype: np.dtype[Any]) -> Array:
+    return np.ones(count, dtype)
 
 
 def log_chi2_mean(freedom: Array | Indices | float) -> Array:
