@@ -140,7 +140,7 @@ def test_max_depth_and_min_width_need_no_walks(monkeypatch):
 def test_walks_are_sampled_where_the_expansion_is_not_accurate_enough():
     assert expanded("tanh", 9, 10) is None
     assert gw.solve_gain("tanh", 9, 10).walks > 0
-    assert gw.solve_gain("softplus", 30, 10).walks > 0
+    assert gw.solve_gain("softplus(2)", 30, 10).walks > 0
     assert gw.solve_gain("tanh", [30, 20, 10]).walks > 0
     assert gw.solve_gain("tanh", 30, 10).walks == 0
 
