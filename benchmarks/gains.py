@@ -1,7 +1,8 @@
 """Gains as `solve_gain` returns them against those of sampled walks, on a grid of 200 cases, and how long they take.
 
 The sampled gains are a reference that takes hours: they are kept in results/gains.json, made at commit b9b4446, when
-every gain was sampled, with about twice the walks of then. `--missing N` samples N cases that are not there yet.
+every gain was sampled, with about twice the walks of then. `--missing N` samples N cases that are not there yet, and
+`--again NAMES` those of some activations anew.
 """
 
 import argparse
@@ -97,12 +98,12 @@ def page(compared: list[Compared], refused: int) -> str:
         "",
         f"`python benchmarks/gains.py`: {len(compared)} networks of 10 to 2000 units and 5 to 2000 layers whose gain",
         f"was sampled with many walks ({refused} more have no unbiased gain that sampling finds); the reference is",
-        "`gains.json`. Expanded: those whose gain is computed without sampling, which the other columns are about.",
+        "`gains.json`. Expanded, table: those whose gain needs no sampling, which the other columns are about.",
         "z: the difference in standard errors of the reference; z of both: in those of the difference, how often it is",
         "within 2, and the largest. Milliseconds: processor time of a first call, median and largest.",
         "",
-        "| activation | weights | cases | expanded | rms of z | rms of z of both | within 2 | largest | ms |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| activation | weights | cases | expanded | table | rms of z | rms of z of both | within 2 | largest | ms |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     groups = dict.fromkeys((each.case.activation, each.case.weights) for each in compared)
     for name, weights in groups:
@@ -113,23 +114,29 @@ def page(compared: list[Compared], refused: int) -> str:
 
 def _cells(group: list[Compared]) -> str:
     fast = [each for each in group if each.now is not None]
+    sources = [
+        sum(each.now is not None and each.now.source == name for each in group) for name in ("expansion", "table")
+    ]
+    counts = " | ".join(map(str, (len(group), *sources)))
     if not fast:
-        return f"{len(group)} | 0 | | | | | "
+        return f"{counts} | | | | | "
     z, both = (np.array([each.z(of_both) for each in fast]) for of_both in (False, True))
     ms = 1e3 * np.array([each.seconds for each in fast])
     roots = f"{np.sqrt(np.mean(z**2)):.2f} | {np.sqrt(np.mean(both**2)):.2f}"
     within = f"{np.mean(np.abs(both) < 2):.2f} | {np.abs(both).max():.1f}"
-    return f"{len(group)} | {len(fast)} | {roots} | {within} | {np.median(ms):.0f}, {ms.max():.0f}"
+    return f"{counts} | {roots} | {within} | {np.median(ms):.0f}, {ms.max():.0f}"
 
 
 def main() -> None:
     """Sample what is missing, compare, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--missing", type=int, default=0, help="how many missing cases to sample")
+    parser.add_argument("--again", nargs="*", default=[], help="activations to sample anew")
     options = parser.parse_args()
     store = RESULTS / "gains.json"
     known = {case.key: case for case in (Case(**row) for row in json.loads(store.read_text(encoding="utf-8")))}
-    for case in [case for case in wanted() if case.key not in known][: options.missing]:
+    missing = [case for case in wanted() if case.key not in known][: options.missing]
+    for case in [*missing, *(case for case in known.values() if case.activation in options.again)]:
         known[case.key] = sample(case)
         store.write_text(json.dumps([asdict(case) for case in known.values()], indent=0), encoding="utf-8")
     compared = [compare(case) for case in known.values() if not case.error]

@@ -123,7 +123,7 @@ def groups(tensors: Sequence[Tensor]) -> list[list[int]]:
 def parts(places: Sequence[int], numbers: int, most: int = _NUMBERS) -> Iterator[list[int]]:
     """Yield the places of tensors with that many numbers each in parts that are computed together, of `most` numbers.
 
-    >>> [len(part) for part in parts(range(5), numbers=50_000)]
+    >>> [len(part) for part in parts(range(5), numbers=100_000)]
     [2, 2, 1]
     """
     size = max(most // max(numbers, 1), 1)
