@@ -128,6 +128,18 @@ def test_gains_of_tens_of_thousands_of_layers_are_smooth_in_depth_and_need_no_wa
         assert (np.diff(np.log(excess)) < -0.9).all()
 
 
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+def test_one_layer_needs_no_walks_although_the_first_step_to_the_root_hits_it(weights, monkeypatch):
+    monkeypatch.setattr(sampled, "simulate", None)
+    exact = gw.step("tanh", 341, q=1.0, weights=weights)
+    ours = gw.solve_gain("tanh", 341, 1, weights=weights)
+    assert math.log(ours.value) == pytest.approx(-exact.drift / 2, abs=1e-5)
+
+
+def test_a_spread_beyond_floating_point_is_no_error():
+    assert expanded("softplus", 615, 1125, "orthogonal") is None
+
+
 def test_max_depth_and_min_width_need_no_walks(monkeypatch):
     monkeypatch.setattr(sampled, "simulate", None)
     depth = gw.max_depth("tanh", 1000)

@@ -1,6 +1,7 @@
 """Numbers of many tensors at once are those of each tensor by itself."""
 
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -89,3 +90,20 @@ def test_a_monitor_records_the_same_however_many_gradients_wait(monkeypatch):
         for name in ("log_norm", "spread", "directions"):
             assert getattr(record, name) == pytest.approx(getattr(records[0], name), rel=1e-5)
             assert not math.isnan(getattr(record, name)[0])
+
+
+def test_memory_that_is_kept_is_bounded_and_what_is_in_use_stays():
+    rooms = norms.Rooms(1000)
+    first = rooms.stacked("a", [torch.full((10,), float(k)) for k in range(3)], torch.float32)
+    for width in range(1, 100):
+        rooms.stacked("b", [torch.ones(width)] * (1000 // width), torch.float32)
+    assert sum(room.numel() for room, _ in rooms._rooms.values()) <= 8 * 1000
+    assert first[:, 0].tolist() == [0.0, 1.0, 2.0]
+
+
+def test_each_thread_has_memory_of_its_own():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(norms.rooms_of_thread()))
+    thread.start()
+    thread.join()
+    assert found[0] is not norms.rooms_of_thread() is norms.rooms_of_thread()
