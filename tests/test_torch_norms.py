@@ -21,7 +21,9 @@ SHAPES = [(9, 4), (12, 3), (9, 4), (9, 2, 3), (9, 4)]
 @pytest.fixture(params=[1, 40, 10**6], ids="numbers_{}".format)
 def tensors(request, monkeypatch):
     """Return tensors of several shapes and dtypes; stacks hold one, one or two, or all of a shape."""
-    monkeypatch.setattr(norms, "_NUMBERS", request.param)
+    for function in (norms.parts, norms.Rooms.__init__):
+        monkeypatch.setattr(function, "__defaults__", (request.param,))
+    monkeypatch.setattr(norms, "_OWN", threading.local())
     drawn = [torch.randn(shape, generator=generator(n)) for n, shape in enumerate(SHAPES)]
     return [*drawn, drawn[0].double() * 1e-160, drawn[0] * (1 + 2j)]
 
