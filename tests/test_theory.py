@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 import gradwalk as gw
-from gradwalk.activations import names
+from gradwalk.activations import activation, names
 from gradwalk.theory import predicted_walk
 from gradwalk.theory.gaussian import flat_share
+from gradwalk.theory.meanfield import KINDS, computed_kind
 
 WIDTHS = [1, 2, 3, 6, 10, 100, 249, 1000]
 ALL = names()
@@ -202,6 +203,11 @@ def test_the_built_in_activations_have_the_expected_kinds():
     kinds = {name: gw.kind(name) for name in ALL}
     assert {name for name, k in kinds.items() if k == "neutral"} == {"linear", "relu", "leaky_relu"}
     assert {name for name, k in kinds.items() if k == "unsteady"} == {"gelu", "silu", "hard_swish", "mish"}
+
+
+def test_kinds_that_are_known_are_those_computed():
+    assert set(KINDS) == {activation(name).name for name in ALL}
+    assert {name: computed_kind(activation(name)) for name in KINDS} == KINDS
 
 
 def test_the_kind_of_a_new_activation_is_computed():

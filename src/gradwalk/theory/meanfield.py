@@ -21,6 +21,14 @@ Kind = Literal["neutral", "steady", "unsteady"]
 _KIND_RANGE = np.geomspace(1e-4, 1e4, 33)
 _NEUTRAL = 1e-9  # quadrature gives the elasticity of a homogeneous f, 1, to about 1e-13
 
+# Of built-in activations, most of which load scipy.special when they are evaluated.
+_NAMES: dict[Kind, str] = {
+    "neutral": "linear relu leaky_relu(0.01)",
+    "steady": "relu6 tanh sigmoid hard_sigmoid log_sigmoid softplus elu celu selu erf softsign hard_tanh sin",
+    "unsteady": "gelu silu hard_swish mish",
+}
+KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+
 
 def q_map(activation: str | Activation, q: float, gain: float = 1.0) -> float:
     """Return the variance of the next layer's pre-activations, g^2 E[f(sqrt(q) x)^2], x standard normal.
@@ -144,6 +152,12 @@ def kind(activation: str | Activation) -> Kind:
 
 @lru_cache(maxsize=64)
 def _kind(activation: Activation) -> Kind:
+    known = KINDS.get(activation.name)
+    return known if known is not None and activations.is_built_in(activation) else computed_kind(activation)
+
+
+def computed_kind(activation: Activation) -> Kind:
+    """Return the kind of an activation, computed, whether or not it is known."""
     kappa = np.array([_elasticity(activation, float(q), *few_nodes(activation, float(q))) for q in _KIND_RANGE])
     if np.all(np.abs(kappa - 1) < _NEUTRAL):
         return "neutral"
