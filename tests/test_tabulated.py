@@ -70,9 +70,10 @@ def test_an_activation_of_the_same_name_has_no_table():
     assert tabulated_gain(mine, 100, 10, "gaussian") is None
 
 
-def test_where_the_expansion_is_quick_it_gives_the_gain():
-    assert tabulated_gain(activation("softplus"), 1000, 2, "gaussian").quick
-    assert gw.solve_gain("softplus", 1000, 2).source == "expansion"
+def test_where_the_expansion_is_quick_and_more_exact_it_gives_the_gain():
+    assert tabulated_gain(activation("tanh"), 150, 20, "gaussian").quick
+    assert gw.solve_gain("tanh", 150, 20).source == "expansion"
+    assert not tabulated_gain(activation("gelu"), 1000, 2, "gaussian").quick
 
 
 def test_the_gain_of_a_layer_that_has_one_is_a_factor_on_it():

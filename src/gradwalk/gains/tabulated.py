@@ -27,7 +27,7 @@ class Tabulated(NamedTuple):
         log_gain: ln g.
         error: its standard error, including that of the interpolation.
         spread: of the final log-norm.
-        quick: whether the expansion gives the gain more exactly, in milliseconds.
+        quick: whether the expansion gives the gain in milliseconds, with less error than the interpolation.
     """
 
     log_gain: float
@@ -55,10 +55,10 @@ class Table:
         log_gain = fine.mean(self.log_gain)
         if math.isnan(log_gain):
             return None
-        noise, difference = fine.error(self.error), log_gain - coarse.mean(self.log_gain)
+        noise, own = fine.error(self.error), _SHARE * abs(log_gain - coarse.mean(self.log_gain))
         around = np.ix_(_places(self.widths, width, 2), _places(self.depths, depth, 2))
         spread = math.exp(fine.mean(np.log(self.spread)))
-        return Tabulated(log_gain, math.hypot(noise, _SHARE * difference), spread, bool(self.quick[around].all()))
+        return Tabulated(log_gain, math.hypot(noise, own), spread, own > noise and bool(self.quick[around].all()))
 
     def _weights(self, width: int, depth: int, nodes: int) -> "_Weights":
         across, down = _places(self.widths, width, nodes), _places(self.depths, depth, nodes)

@@ -6,11 +6,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import scipy
 
 from gradwalk import activations, checks
 from gradwalk.activations import Activation, Array
 from gradwalk.checks import Formula, Weights
+from gradwalk.theory.chi2 import log_chi2, log_chi2_of
 from gradwalk.theory.gaussian import flat_share, nodes
 from gradwalk.theory.meanfield import kind
 
@@ -88,7 +88,8 @@ def step(
 
 @lru_cache(maxsize=1024)
 def _linear(n: int) -> Step:
-    return Step(_log_chi2_mean(n) - math.log(n), _log_chi2_variance(n))
+    mean, variance = log_chi2_of(n)
+    return Step(mean - math.log(n), variance)
 
 
 _ACTIVE = {"linear": 1.0, "relu": 0.5}  # the share of units with slope 1, where the others have slope 0
@@ -110,23 +111,14 @@ def _some_active(n: int, share: float) -> Step:
     log_share = np.concatenate([[0.0], np.cumsum(np.log(odds))])  # ln of the distribution of M, up to a constant
     probability = np.exp(log_share - log_share.max())
     probability /= probability.sum()
-    means = np.array(scipy.special.digamma(active / 2)) + math.log(2 / n)
-    drift = float(probability @ means)
-    within = float(probability @ scipy.special.polygamma(1, active / 2))
-    return Step(drift, within + float(probability @ (means - drift) ** 2))
+    means, variances = log_chi2(active)
+    mean = float(probability @ means)
+    return Step(mean - math.log(n), float(probability @ (variances + (means - mean) ** 2)))
 
 
 def _built_in(f: Activation) -> str:
     """Return the family of a built-in activation, "" for one of a user's own, whatever its name."""
     return f.family if activations.is_built_in(f) else ""
-
-
-def _log_chi2_mean(n: int) -> float:
-    return float(scipy.special.digamma(n / 2)) + math.log(2)
-
-
-def _log_chi2_variance(n: int) -> float:
-    return float(scipy.special.polygamma(1, n / 2))
 
 
 def _orthogonal(gaussian: Step, n: int) -> Step:
