@@ -149,19 +149,19 @@ class Monitor(Shown):
 
     def _hook(self, name: str) -> Callable[[nn.Module, Any, Any], None]:
         def forward(module: nn.Module, args: Any, output: Any) -> None:
-            if isinstance(output, Tensor) and output.requires_grad:
-                self._seen.append(seen := _Seen(name, output.output_nr))
-                self._size += output.numel()
-                if self._size > _WAITING:  # on the way back this layer is the last of those since the one before it
-                    self._size = 0
-                    hook: Callable[[Any], None] = partial(self._see, seen)
-                else:
-                    hook = seen.grads.append
-                function = output.grad_fn
-                if function is None:
-                    output.register_hook(hook)  # type: ignore[no-untyped-call]
-                else:  # as soon as the gradient is known, and faster than a hook of the tensor
-                    function.register_prehook(hook)
+            if not isinstance(output, Tensor) or not output.requires_grad:
+                return
+            seen = _Seen(name, output.output_nr)
+            self._seen.append(seen)
+            self._size += output.numel()
+            hook: Callable[[Any], None] = seen.grads.append
+            if self._size > _WAITING:  # on the way back this layer is the last of those since the one before it
+                self._size, hook = 0, partial(self._see, seen)
+            function = output.grad_fn
+            if function is None:
+                output.register_hook(hook)  # type: ignore[no-untyped-call]
+            else:  # as soon as the gradient is known, and faster than a hook of the tensor
+                function.register_prehook(hook)
 
         return forward
 
@@ -185,7 +185,7 @@ class Monitor(Shown):
             return None  # no backward pass
         columns = {each: place for place, each in enumerate(seen)}
         examples = count_examples([count for _, rows in self._measured for count in rows.norms.counts], self._batch)
-        norms, directions = np.empty((examples, len(seen))), np.empty(len(seen))
+        norms, directions = np.empty((len(seen), examples)).T, np.empty(len(seen))
         for group, rows in self._measured:  # of several backward passes, the last one counts
             own = [columns[each] for each in group]
             norms[:, own], directions[own] = rows.norms.per_example(examples), rows.directions
@@ -247,8 +247,9 @@ class Monitor(Shown):
 
 def _walk(norms: Array) -> tuple[Array, Array]:
     """Return mean and standard deviation of the log-norms over the examples, from one row of norms per example."""
+    passing = norms[:, -1] > 0
     with np.errstate(divide="ignore", invalid="ignore"):
-        walks = np.log(norms[norms[:, -1] > 0])
+        walks = np.log(norms if passing.all() else norms[passing])
         walks -= walks[:, -1:]
         mean = walks.mean(axis=0) if walks.size else np.full(walks.shape[1], math.nan)
         spread = walks.std(axis=0, ddof=1) if len(walks) > 1 else np.full(walks.shape[1], math.nan)

@@ -223,13 +223,16 @@ class RowNorms(Sequence[Tensor]):
         return [stack.shape[1] for _, stack in self.stacks]
 
     def per_example(self, examples: int) -> Array:
-        """Return the norm of each example, whose rows are next to each other: one row per example."""
-        columns = np.empty((examples, len(self)))
+        """Return the norm of each example, whose rows are next to each other: one row per example.
+
+        The examples of a tensor are next to each other in memory.
+        """
+        norms = np.empty((len(self), examples))
         for places, stack in self.stacks:
             whole = stack.shape[1] == examples
-            norms = stack if whole else vector_norm(stack.reshape(len(places), examples, -1), dim=2)
-            columns[:, places] = norms.cpu().numpy().T
-        return columns
+            own = stack if whole else vector_norm(stack.reshape(len(places), examples, -1), dim=2)
+            norms[places] = own.cpu().numpy()
+        return norms.T
 
     def largest(self) -> Array:
         """Return the largest norm of each tensor."""
