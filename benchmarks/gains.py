@@ -1,9 +1,9 @@
 """Gains as `solve_gain` returns them against those of sampled walks, on a grid of 200 cases, and how long they take.
 
 The sampled gains are a reference that takes hours: they are kept in results/gains.json, made at commit b9b4446, when
-every gain was sampled, with about twice the walks of then; those of gelu, silu and gelu*100 at b19488e, since the standard
-errors of the others were too small. `--missing N` samples N cases that are not there yet, and
-`--again NAMES` those of some activations anew.
+every gain was sampled, with about twice the walks of then; those of gelu, silu and gelu*100 at b19488e, since their
+standard errors had been too small. `--missing N` samples N cases that are not there yet, and `--again NAMES` those of
+some activations anew.
 """
 
 import argparse
@@ -101,8 +101,8 @@ def page(compared: list[Compared], refused: int) -> str:
         f"was sampled with many walks ({refused} more have no unbiased gain that sampling finds); the reference is",
         "`gains.json`. Expanded, table: those whose gain needs no sampling, which the other columns are about.",
         "z: the difference in standard errors of the reference; z of both: in those of the difference, how often it is",
-        "within 2, and the largest. Milliseconds: processor time of a first call, median and largest. The gains of gelu,",
-        "silu and gelu*100 were sampled at b19488e, by the solver that encloses the root; the others at b9b4446, before it.",
+        "within 2, and the largest. Milliseconds: processor time of a first call, median and largest. Those of gelu, silu",
+        "and gelu*100 were sampled at b19488e, by the solver that encloses the root; the others at b9b4446, before it.",
         "",
         "| activation | weights | cases | expanded | table | rms of z | rms of z of both | within 2 | largest | ms |",
         "|---|---|---|---|---|---|---|---|---|---|",
