@@ -136,6 +136,11 @@ def test_one_layer_needs_no_walks_although_the_first_step_to_the_root_hits_it(we
     assert math.log(ours.value) == pytest.approx(-exact.drift / 2, abs=1e-5)
 
 
+@pytest.mark.parametrize(("width", "depth"), [(341, 108), (2000, 60), (2000, 108)])
+def test_an_expansion_that_diverges_has_no_root(width, depth):
+    assert expanded("hard_swish", width, depth) is None
+
+
 def test_a_spread_beyond_floating_point_is_no_error():
     assert expanded("softplus", 615, 1125, "orthogonal") is None
 

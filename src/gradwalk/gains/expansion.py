@@ -19,6 +19,7 @@ _EXTENSION = 8
 _OUTSIDE = 1e-4  # the expected number of layers outside the grid above which it is extended
 _TRIALS = 40
 _TOLERANCE = 1e-8  # of ln g
+_SMALL = 1e-4  # the mean log-norm per layer at a root: far from one, an expansion that diverges has any slope
 
 
 class Expanded(NamedTuple):
@@ -89,7 +90,7 @@ def _root(grid: Table, start: float, depth: int) -> _Root | None:
         slope = (value - value_before) / (at - before) if at != before else math.nan
         if not slope > 0:
             return None
-        if abs(value / slope) < _TOLERANCE:
+        if abs(value / slope) < _TOLERANCE and abs(value / depth) < _SMALL:
             return _Root(at, slope)
         before, value_before = at, value
         at -= math.copysign(min(abs(value / slope), 0.3), value)
