@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +17,9 @@ from numpy.typing import NDArray
 from gradwalk.activations import Activation, Array, is_built_in
 from gradwalk.checks import Weights
 
-_NODES = (6, 4)  # in each direction: of the interpolation, and of a coarser one that shows its error,
-_SHARE = 1 / 3  # of which the difference has this share at most, see results/gains.md
+_NODES = (6, 4, 2)  # of interpolations, in each direction
+_SHARE = 1 / 3  # of the difference to the next coarser one, more than its error, see results/gains.md
+_ROUGH = (0.03, 0.12)  # the differences of the two coarsest, of ln g and ln spread, above which the gain may jump
 
 
 class Tabulated(NamedTuple):
@@ -48,17 +50,19 @@ class Table:
     quick: NDArray[np.bool_]
 
     def at(self, width: int, depth: int) -> Tabulated | None:
-        """Return the gain between the nodes, or None where it is outside them or near a NaN."""
+        """Return the gain between the nodes, or None where it is outside them, near a NaN, or too far from smooth."""
         if not (self.widths[0] <= width <= self.widths[-1] and self.depths[0] <= depth <= self.depths[-1]):
             return None
-        fine, coarse = (self._weights(width, depth, nodes) for nodes in _NODES)
-        log_gain = fine.mean(self.log_gain)
-        if math.isnan(log_gain):
+        every = [self._weights(width, depth, nodes) for nodes in _NODES]
+        means, spreads = ([each.mean(values) for each in every] for values in (self.log_gain, np.log(self.spread)))
+        if not all(abs(each[-2] - each[-1]) < rough for each, rough in zip((means, spreads), _ROUGH, strict=True)):
             return None
-        noise, own = fine.error(self.error), _SHARE * abs(log_gain - coarse.mean(self.log_gain))
+        differences = [_SHARE * (one - other) for one, other in pairwise(means)]
+        errors = [math.hypot(each.error(self.error), own) for each, own in zip(every[:-1], differences, strict=True)]
+        best = int(np.nanargmin(errors))  # noise weighs more in finer ones
         around = np.ix_(_places(self.widths, width, 2), _places(self.depths, depth, 2))
-        spread = math.exp(fine.mean(np.log(self.spread)))
-        return Tabulated(log_gain, math.hypot(noise, own), spread, own > noise and bool(self.quick[around].all()))
+        exact = self.quick[around].all() and abs(differences[best]) > every[best].error(self.error)
+        return Tabulated(means[best], errors[best], math.exp(spreads[best]), bool(exact))
 
     def _weights(self, width: int, depth: int, nodes: int) -> "_Weights":
         across, down = _places(self.widths, width, nodes), _places(self.depths, depth, nodes)
