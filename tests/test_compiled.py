@@ -10,6 +10,9 @@ import torch
 from helpers.interrupt import InterruptAt
 
 from gradwalk import activation, compiled, data, register
+from gradwalk.compiled.ahead import in_advance
+from gradwalk.compiled.matrices import LINE
+from gradwalk.compiled.requests import STREAMS, Region, Soon, planned
 from gradwalk.nets import stack
 from gradwalk.nets.kernels import COMPILED_FLOPS, library
 from gradwalk.nets.machine_code import CompiledLibrary
@@ -23,6 +26,15 @@ UNTOUCHED = 7.0  # in memory that no operation may write
 SIZES = [(1, 1, 1), (3, 2, 5), (7, 9, 15), (8, 16, 16), (9, 17, 24), (37, 33, 49), (16, 160, 56), (100, 161, 64)]
 SIZES += [(100, 88, 88), (100, 177, 177), (20, 784, 30), (100, 350, 10), (13, 481, 97)]
 LIBRARY = CompiledLibrary()
+NOWHERE = Region(0, 0, 0, 0)
+# address, bytes from row to row, rows, bytes of a row, terms of a block
+REGIONS = [
+    (0, 64, 22, 4, 5),
+    (4, 1424, 356, 192, 119),
+    (60, 352, 100, 160, 88),
+    (48, 708, 177, 4, 100),
+    (20, 100, 9, 8, 1),
+]
 
 
 def drawn(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -48,6 +60,52 @@ def assert_close(out: torch.Tensor, expected: torch.Tensor, terms: int) -> None:
 
 def assert_untouched(memory: torch.Tensor, part: torch.Tensor) -> None:
     assert (memory == UNTOUCHED).sum() == memory.numel() - part.numel()
+
+
+class TestRequests:
+    """Of lines of memory in advance: nothing that is asked for changes a result, so that only these tests see it."""
+
+    @staticmethod
+    def lines(soon: Soon, first: int, after: int, columns: int, terms: int) -> set[int]:
+        """Return the cache lines that a column of blocks asks for, one per term and block."""
+        streams = np.zeros((STREAMS, 2), np.int64)
+        count = planned(streams, NOWHERE, NOWHERE, soon, first, after, columns, terms)
+        return {(start + step * term) // LINE for start, step in streams[:count].tolist() for term in range(terms)}
+
+    @pytest.mark.parametrize(("start", "step", "rows", "width", "terms"), REGIONS)
+    def test_every_line_of_a_region_is_asked_for(self, start, step, rows, width, terms):
+        region = Region(start, step, rows, width)
+        needed = {byte // LINE for row in range(rows) for byte in range(start + row * step, start + row * step + width)}
+        assert needed <= self.lines(Soon(NOWHERE, region, NOWHERE, False, False), 0, 100, 100, terms)
+
+    def test_the_columns_of_blocks_of_a_product_share_a_region(self):
+        soon = Soon(NOWHERE, NOWHERE, Region(4096, LINE, 301, 4), False, False)
+        shares = [self.lines(soon, first, after, 100, 88) for first, after in [(0, 48), (48, 96), (96, 100)]]
+        assert set.union(*shares) >= set(range(64, 64 + 301))
+        assert max(map(len, shares)) < 301
+
+    @pytest.mark.parametrize("width", [32, 200])
+    def test_a_product_asks_for_what_the_next_one_uses(self, width):
+        h = [drawn(2, 10, width, seed=seed) for seed in range(3)]
+        weights, bias = drawn(3, 2, width, width), drawn(2, 1, width)
+        steps = LIBRARY.affine(h[0], weights[0], bias, h[1]) + LIBRARY.affine(h[1], weights[1], bias, h[2])
+        (first, then) = in_advance(steps)
+        whole = [LINE, -(-4 * width * width // LINE), 4]
+        assert first[:5] == [weights[1].data_ptr(), 4 * width * width, *(whole if width == 32 else [800, 200, 192])]
+        assert first[5] == h[2].data_ptr()
+        assert [*first[-2:]] == [int(width == 200), 0]
+        assert then[0] == weights[0, 1].data_ptr(), "after the last product comes the first one of the next network"
+
+    def test_after_a_gradient_and_before_a_slope_what_they_read_is_asked_for(self):
+        width = 32
+        h, delta, weights = drawn(4, 1, 10, width), drawn(4, 1, 10, width, seed=1), drawn(4, 1, width, width)
+        f = LIBRARY.pointwise(activation("tanh"))
+        steps = LIBRARY.backward(delta[3], weights[3], delta[2]) + LIBRARY.slope(f, delta[2], h[2], None)
+        steps += LIBRARY.backward(delta[2], weights[2], delta[1]) + LIBRARY.slope(f, delta[1], h[1], None)
+        steps += LIBRARY.gradients(h[:1], delta[1:2], drawn(1, 1, width, width), drawn(1, 1, 1, width), drawn(1, 1))
+        more = [each[10] for each in in_advance(steps)]
+        assert more[0] == h[2].data_ptr(), "which the slope reads"
+        assert more[2] == h[1].data_ptr(), "which the slope reads, before the gradient"
 
 
 class TestProducts:

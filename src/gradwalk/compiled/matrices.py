@@ -5,6 +5,7 @@ from typing import NamedTuple
 from numba import njit
 
 BYTES = 4  # of a number
+LINE = 64  # bytes of a cache line
 
 # Python's lock is released, and a division by zero gives inf.
 compiled = njit(nogil=True, error_model="numpy")
@@ -24,19 +25,6 @@ class Size(NamedTuple):
     rows: int
     terms: int
     columns: int
-
-
-class Ahead(NamedTuple):
-    """Two addresses, of memory or not, that later operations read or write, and the bytes to go on per term.
-
-    Blocks take turns in asking for their cache lines, one for each of their terms, because memory takes a few requests
-    at a time.
-    """
-
-    first: int
-    first_step: int
-    second: int
-    second_step: int
 
 
 @compiled

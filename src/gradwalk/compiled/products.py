@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-from gradwalk.compiled.matrices import Ahead, Matrix, Size, at, compiled
+from gradwalk.compiled.matrices import Matrix, Size, at, compiled
+from gradwalk.compiled.requests import Soon, Streams, planned, region, whole_rows
 from gradwalk.compiled.vectors import LANES, ROWS, number, put, tile, transpose_block
 
 _HALF = LANES // 2
@@ -11,7 +12,7 @@ _WIDEST = 6  # halves of a vector in a block
 PANEL = _WIDEST * _HALF  # columns of a transposed piece of the weights
 _TERMS = 160  # that are added up at a time: so many rows of a block stay in the first-level cache
 
-Block: TypeAlias = Callable[[Matrix, Matrix, Matrix, Matrix, int, int, Ahead], None]
+Block: TypeAlias = Callable[[Matrix, Matrix, Matrix, Matrix, int, int, int, int], None]
 
 
 def _block(rows: int, halves: int) -> Block:
@@ -19,7 +20,9 @@ def _block(rows: int, halves: int) -> Block:
     block = tile(rows, [LANES] * (halves // 2) + [_HALF] * (halves % 2))
 
     @compiled
-    def compute(out: Matrix, start: Matrix, a: Matrix, b: Matrix, terms: int, last: int, ahead: Ahead) -> None:
+    def compute(
+        out: Matrix, start: Matrix, a: Matrix, b: Matrix, terms: int, last: int, soon: int, soon_step: int
+    ) -> None:
         block(
             out.address,
             out.step,
@@ -32,38 +35,38 @@ def _block(rows: int, halves: int) -> Block:
             b.step,
             terms,
             last,
-            ahead.first,
-            ahead.first_step,
+            soon,
+            soon_step,
         )
 
     return compute  # type: ignore[no-any-return]
 
 
-def _of_any_width(rows: int) -> Callable[[int, Matrix, Matrix, Matrix, Matrix, int, int, Ahead], None]:
+def _of_any_width(rows: int) -> Callable[[int, Matrix, Matrix, Matrix, Matrix, int, int, int, int], None]:
     """Return the function that computes a block of so many rows, given its width in halves of a vector."""
     one, two, three, four, five, six = (_block(rows, halves) for halves in range(1, _WIDEST + 1))
 
     @compiled
     def compute(
-        halves: int, out: Matrix, start: Matrix, a: Matrix, b: Matrix, terms: int, last: int, ahead: Ahead
+        halves: int, out: Matrix, start: Matrix, a: Matrix, b: Matrix, terms: int, last: int, soon: int, soon_step: int
     ) -> None:
         if halves == 6:
-            six(out, start, a, b, terms, last, ahead)
+            six(out, start, a, b, terms, last, soon, soon_step)
         elif halves == 5:
-            five(out, start, a, b, terms, last, ahead)
+            five(out, start, a, b, terms, last, soon, soon_step)
         elif halves == 4:
-            four(out, start, a, b, terms, last, ahead)
+            four(out, start, a, b, terms, last, soon, soon_step)
         elif halves == 3:
-            three(out, start, a, b, terms, last, ahead)
+            three(out, start, a, b, terms, last, soon, soon_step)
         elif halves == 2:
-            two(out, start, a, b, terms, last, ahead)
+            two(out, start, a, b, terms, last, soon, soon_step)
         else:
-            one(out, start, a, b, terms, last, ahead)
+            one(out, start, a, b, terms, last, soon, soon_step)
 
     return compute  # type: ignore[no-any-return]
 
 
-_rows_at_once, _single_row = _of_any_width(ROWS), _of_any_width(1)
+_rows_at_once, _half_of_them, _single_row = _of_any_width(ROWS), _of_any_width(ROWS // 2), _of_any_width(1)
 
 
 @compiled
@@ -74,51 +77,78 @@ def _halves(columns: int) -> int:
 
 
 @compiled
+def _width(columns: int) -> int:
+    """Return how many of so many columns the next blocks take."""
+    return min(_halves(columns) * _HALF, columns)  # type: ignore[no-any-return]
+
+
+@compiled
+def _parts(terms: int) -> int:
+    """Return into how many parts so many terms are divided."""
+    return -(-terms // _TERMS)
+
+
+@compiled
 def _column_of_blocks(
-    halves: int, last: int, out: Matrix, start: Matrix, a: Matrix, b: Matrix, size: Size, ahead: Ahead
-) -> Ahead:
+    out: Matrix, start: Matrix, a: Matrix, b: Matrix, size: Size, streams: Streams, count: int
+) -> None:
     """Compute the blocks below each other, some terms at a time, so that their rows of b stay in the cache."""
-    parts = -(-size.terms // _TERMS)
+    halves = _halves(size.columns)
+    last = size.columns - (halves - 1) // 2 * LANES
+    parts, place = _parts(size.terms), 0
     for part in range(parts):
         first = size.terms * part // parts
         terms = size.terms * (part + 1) // parts - first
         column, row = at(a, 0, first), at(b, first, 0)
         i = 0
         while i + ROWS <= size.rows:
-            _rows_at_once(halves, at(out, i, 0), at(start, i, 0), at(column, i, 0), row, terms, last, ahead)
-            ahead = Ahead(ahead.second, ahead.second_step, ahead.first + terms * ahead.first_step, ahead.first_step)
+            soon, step = (streams[place, 0], streams[place, 1]) if place < count else (b.address, 0)
+            _rows_at_once(halves, at(out, i, 0), at(start, i, 0), at(column, i, 0), row, terms, last, soon, step)
+            place += 1
             i += ROWS
+        if i + ROWS // 2 <= size.rows:
+            _half_of_them(halves, at(out, i, 0), at(start, i, 0), at(column, i, 0), row, terms, last, b.address, 0)
+            i += ROWS // 2
         while i < size.rows:
-            _single_row(halves, at(out, i, 0), at(start, i, 0), at(column, i, 0), row, terms, last, ahead)
+            _single_row(halves, at(out, i, 0), at(start, i, 0), at(column, i, 0), row, terms, last, b.address, 0)
             i += 1
         start = out
-    return ahead
 
 
 @compiled
-def product(out: Matrix, start: Matrix, a: Matrix, b: Matrix, size: Size, ahead: Ahead) -> None:
+def product(out: Matrix, start: Matrix, a: Matrix, b: Matrix, size: Size, streams: Streams, soon: Soon) -> None:
     """Write start + a b: out and start (rows, columns), a (rows, terms), b (terms, columns)."""
-    j = 0
+    j, terms = 0, size.terms // _parts(size.terms)
     while j < size.columns:
-        halves = _halves(size.columns - j)
-        width = min(halves * _HALF, size.columns - j)
-        last = width - (halves - 1) // 2 * LANES
-        ahead = _column_of_blocks(halves, last, at(out, 0, j), at(start, 0, j), a, at(b, 0, j), size, ahead)
-        j += width
+        width = _width(size.columns - j)
+        after = j + width
+        following = _width(size.columns - after)
+        second = region(at(b, 0, after), size.terms, following)
+        written = region(at(out, 0, after), size.rows, following)
+        count = planned(streams, second, written, soon, j, after, size.columns, terms)
+        own = Size(size.rows, size.terms, width)
+        _column_of_blocks(at(out, 0, j), at(start, 0, j), a, at(b, 0, j), own, streams, count)
+        j = after
 
 
 @compiled
-def product_with_transpose(out: Matrix, a: Matrix, b: Matrix, size: Size, scratch: int, ahead: Ahead) -> None:
+def product_with_transpose(
+    out: Matrix, a: Matrix, b: Matrix, size: Size, scratch: int, streams: Streams, soon: Soon
+) -> None:
     """Write a b^T: out (rows, columns), a (rows, terms), b (columns, terms); scratch: memory for terms * PANEL."""
     zeros, piece = Matrix(0, 0, 0), Matrix(scratch, PANEL, 1)
-    j = 0
+    j, terms = 0, size.terms // _parts(size.terms)
     while j < size.columns:
-        halves = _halves(size.columns - j)
-        width = min(halves * _HALF, size.columns - j)
-        last = width - (halves - 1) // 2 * LANES
+        width = _width(size.columns - j)
+        after = j + width
+        following = _width(size.columns - after)
+        second = whole_rows(at(b, after, 0), following)
+        written = region(at(out, 0, after), size.rows, following)
+        count = planned(streams, second, written, soon, j, after, size.columns, terms)
+        own = Size(size.rows, size.terms, width)
         _transpose(piece, at(b, j, 0), width, size.terms)
-        ahead = _column_of_blocks(halves, last, at(out, 0, j), zeros, a, piece, size, ahead)
-        j += width
+        _column_of_blocks(at(out, 0, j), zeros, a, piece, own, streams, count)
+        j = after
 
 
 @compiled

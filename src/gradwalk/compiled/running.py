@@ -18,12 +18,14 @@ from gradwalk.compiled.elementwise import (
     tanh,
     tanh_slope,
 )
-from gradwalk.compiled.matrices import Ahead, Matrix, Size, compiled
+from gradwalk.compiled.matrices import BYTES, LINE, Matrix, Size, compiled
 from gradwalk.compiled.products import product, product_with_transpose
+from gradwalk.compiled.requests import STREAMS, Region, Soon
 from gradwalk.compiled.vectors import from_bits
 
-FIELDS = 23  # of an operation, see `run`
+FIELDS = 34  # of an operation, see `run`
 AFFINE, BACKWARD, GRADIENT, SUMS, NORM = range(5)
+PRODUCTS = (AFFINE, BACKWARD, GRADIENT)
 TANH, TANH_SLOPE, RELU, RELU_SLOPE, LEAKY_RELU, LEAKY_RELU_SLOPE = range(5, 11)
 SLOPES = (TANH_SLOPE, RELU_SLOPE, LEAKY_RELU_SLOPE)
 
@@ -34,12 +36,13 @@ Run = Callable[[NDArray[np.int64], int, int], None]
 def _run(operations: NDArray[np.int64], networks: int, scratch_numbers: int) -> None:
     """Run operations, one per row of FIELDS numbers, for one network after the other.
 
-    A row has the code, the size (rows, terms, columns), four operands, the bits of a parameter, and two addresses to
-    ask for in advance. An operand is an address, the bytes from one network to the next, and the numbers from one row
-    to the next; what is asked for is an address, these bytes, and those per term.
+    A row has the code, the size (rows, terms, columns), four operands, the bits of a parameter, and what is used soon:
+    three regions and two flags. An operand is an address, the bytes from one network to the next, and the numbers from
+    one row to the next; so is a region, with bytes from one row to the next, and its rows and their width in bytes.
     """
-    memory = np.empty(scratch_numbers, np.float32)
-    scratch = np.int64(memory.ctypes.data)
+    memory = np.empty(scratch_numbers + LINE // BYTES, np.float32)
+    scratch = -(-np.int64(memory.ctypes.data) // LINE) * LINE
+    streams = np.empty((STREAMS, 2), np.int64)
     for network in range(networks):
         for place in range(len(operations)):
             each = operations[place]
@@ -48,14 +51,20 @@ def _run(operations: NDArray[np.int64], networks: int, scratch_numbers: int) -> 
             a = Matrix(each[7] + network * each[8], each[9], 1)
             b = Matrix(each[10] + network * each[11], each[12], 1)
             start = Matrix(each[13] + network * each[14], 0, 1)  # one row for all
-            ahead = Ahead(each[17] + network * each[18], each[19], each[20] + network * each[21], each[22])
+            soon = Soon(
+                Region(each[17] + network * each[18], each[19], each[20], each[21]),
+                Region(each[22] + network * each[23], each[24], each[25], each[26]),
+                Region(each[27] + network * each[28], each[29], each[30], each[31]),
+                each[32] != 0,
+                each[33] != 0,
+            )
             count = size.rows * size.columns
             if code == AFFINE:
-                product(out, start, a, b, size, ahead)
+                product(out, start, a, b, size, streams, soon)
             elif code == BACKWARD:
-                product_with_transpose(out, a, b, size, scratch, ahead)
+                product_with_transpose(out, a, b, size, scratch, streams, soon)
             elif code == GRADIENT:
-                product(out, Matrix(0, 0, 0), Matrix(a.address, 1, a.step), b, size, ahead)
+                product(out, Matrix(0, 0, 0), Matrix(a.address, 1, a.step), b, size, streams, soon)
             elif code == SUMS:
                 column_sums(out.address, a, size.rows, size.columns)
             elif code == NORM:
