@@ -15,6 +15,7 @@ with one another and with a. So the xi_j are drawn on the way forward, and a few
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -23,8 +24,8 @@ from gradwalk.activations import Array, Indices
 from gradwalk.simulation import haar
 from gradwalk.simulation.chain import Chain
 from gradwalk.simulation.frames import Frame, Turn
-from gradwalk.simulation.gram import gram, nearly_dependent, solved, triangular
-from gradwalk.simulation.normals import dot, log_chi2_mean
+from gradwalk.simulation.gram import gram, nearly_dependent, pairs, places, solved, triangular
+from gradwalk.simulation.normals import dot, dots, log_chi2_mean_of
 from gradwalk.simulation.signal import Length, next_log_scale
 
 # With a single active unit, delta is its component along h alone, which single precision cancels to 0 in about one
@@ -35,10 +36,11 @@ _LEAST = 1e-10
 class Scalars(NamedTuple):
     """Scalar products of the vectors of a layer, the walk last; `passed` are f'(a) h, f'(a) xi_1, f'(a) xi_2 and so on.
 
-    h: of h with itself. inside: of h with the xi_j. noise: of the xi_j with one another. passed: of the passed vectors
-    with one another. overlap: of x with these.
+    x, h: of x and of h with itself. inside: of h with the xi_j. noise: of the xi_j with one another. passed: of the
+    passed vectors with one another. overlap: of x with these.
     """
 
+    x: Array
     h: Array
     inside: Array
     noise: Array
@@ -68,7 +70,19 @@ class Scalars(NamedTuple):
         passed = np.empty((1 + len(noise), *h.shape), dtype=h.dtype)
         np.multiply(h, slope, out=passed[0])
         np.multiply(noise, slope, out=passed[1:])
-        return cls(dot(h, h), dot(h, noise), gram(noise), gram(passed), dot(x, passed))
+        count = len(noise)
+        products = dots([x, h, *noise, *passed], _wanted(count))
+        inside, overlap, others = products[2:][:count], products[2 + count :][: count + 1], products[3 + 2 * count :]
+        among = others[places(count)] if count > 1 else others[:1, None]
+        return cls(products[0], products[1], inside, among, others[len(pairs(count)) :][places(count + 1)], overlap)
+
+
+@cache
+def _wanted(count: int) -> list[tuple[int, int]]:
+    """Return the pairs among x, h, the xi_j and the passed vectors whose scalar products are `Scalars`, in order."""
+    noise, passed = range(2, 2 + count), range(2 + count, 3 + 2 * count)
+    known = [(0, 0), (1, 1), *((1, j) for j in noise), *((0, j) for j in passed)]
+    return known + [(each[i], each[j]) for each in (noise, passed) for i, j in pairs(len(each))]
 
 
 class ReducedLayer(NamedTuple):
@@ -122,7 +136,7 @@ class ReducedFrames(Chain):
             along, mix, log_factor = frame.overlap, None, -0.5 * math.log(width)
         known = along / np.sqrt(scalars.h) - _mixed(scalars.inside / scalars.h, mix)
         with_passed = scalars.passed[:, :1] * known + _mixed(scalars.passed[:, 1:], mix)
-        products = known[:, None] * with_passed[0] + _mixed(with_passed[1:].swapaxes(0, 1), mix).swapaxes(0, 1)
+        products = known[:, None] * with_passed[0] + _mixed(with_passed[1:], mix, axis=0)
         factor = triangular(products)
         overlap = solved(factor, scalars.overlap[0] * known + _mixed(scalars.overlap[1:], mix))
         return Frame(overlap, width), Turn(factor, log_factor + layer.log_slope)
@@ -136,7 +150,7 @@ class ReducedFrames(Chain):
         noise = self._noise(*x.shape)
         scalars, output = Scalars.of(x, h, slope, noise), Length(log_norm, x.shape[1])
         lengths = np.empty((len(x), 2))
-        lengths[:, 0], lengths[:, 1] = dot(x, x), scalars.noise[0, 0]
+        lengths[:, 0], lengths[:, 1] = scalars.x, scalars.noise[0, 0]
         scalars.refine(x, h, slope, noise)
         return ReducedLayer(log_scale, output, resampled, scalars, log_slope, np.log(lengths, out=lengths))
 
@@ -158,14 +172,17 @@ class ExactSampler(ReducedFrames):
     def backward(self, gradient: Frame, layer: ReducedLayer) -> tuple[Frame, Array]:
         """Return the gradient at `layer`, one layer down, and ln of the factor by which |delta| grows at gain 1."""
         if not self.orthogonal:
-            self.luck += layer.log_lengths - log_chi2_mean(layer.output.width)
+            self.luck += layer.log_lengths - log_chi2_mean_of(layer.output.width)
         frame, (factor, log_factor) = self.turned(gradient, layer)
         return frame, np.log(np.maximum(factor[0, 0], _LEAST)) + log_factor
 
 
-def _mixed(products: Array, mix: Array | None) -> Array:
-    """Return scalar products with mixtures of random vectors, given those with the vectors (..., vector, walk).
+def _mixed(products: Array, mix: Array | None, axis: int = -2) -> Array:
+    """Return scalar products with mixtures of random vectors, given those with the vectors along an axis.
 
-    `mix` holds the shares of each vector (vector, mixture, walk); None leaves them as they are.
+    `mix` holds the shares of each vector (vector, mixture, walk), the walk being the last axis of `products`, too; None
+    leaves them as they are.
     """
-    return products if mix is None else np.asarray(np.einsum("...bw,bjw->...jw", products, mix))
+    if mix is None:
+        return products
+    return np.moveaxis(np.einsum("...bw,bjw->...jw", np.moveaxis(products, axis, -2), mix), -2, axis)

@@ -3,12 +3,13 @@
 Arrays of scalar products have the walk as their last axis.
 """
 
-from itertools import combinations
+from functools import cache
+from itertools import combinations, combinations_with_replacement
 
 import numpy as np
 
 from gradwalk.activations import Array, Indices
-from gradwalk.simulation.normals import dot
+from gradwalk.simulation.normals import dots
 
 _SINGULAR = 1e-12  # squared part of a vector outside the span of those before it that counts as rounding error
 _NEARLY = 1e-2  # squared part below which single precision is not enough
@@ -18,12 +19,22 @@ _LEAST = 1e-30  # bounds squared lengths that are divided by
 
 def gram(vectors: Array) -> Array:
     """Return the scalar products of vectors (vector, walk, component) with one another (vector, vector, walk)."""
-    if len(vectors) == 1:
-        return dot(vectors, vectors)[None]
-    products = np.empty((len(vectors), *vectors.shape[:2]))
-    for i, vector in enumerate(vectors):
-        products[i, i:] = products[i:, i] = dot(vector, vectors[i:])
-    return products
+    return dots(list(vectors), pairs(len(vectors)))[places(len(vectors))]
+
+
+@cache
+def pairs(count: int) -> list[tuple[int, int]]:
+    """Return the pairs of so many vectors, each with itself and with those after it."""
+    return list(combinations_with_replacement(range(count), 2))
+
+
+@cache
+def places(count: int) -> Indices:
+    """Return where each of so many vectors and each other one are in `pairs` (vector, vector)."""
+    table = np.empty((count, count), np.intp)
+    for place, (i, j) in enumerate(pairs(count)):
+        table[i, j] = table[j, i] = place
+    return table
 
 
 def triangular(products: Array) -> Array:
@@ -31,8 +42,11 @@ def triangular(products: Array) -> Array:
 
     By Cholesky's method. A vector that depends on those before it has a row of zeros.
     """
+    first = products[:1] / np.sqrt(np.maximum(products[0, 0], _LEAST))
+    if len(products) == 1:
+        return np.asarray(first)
     factor = np.zeros_like(products)
-    factor[0] = products[0] / np.sqrt(np.maximum(products[0, 0], _LEAST))
+    factor[:1] = first
     for j in range(1, len(products)):
         rest = products[j, j:] - (factor[:j, j, None] * factor[:j, j:]).sum(axis=0)
         factor[j, j:] = rest / np.sqrt(np.where(rest[0] > _SINGULAR * products[j, j], rest[0], np.inf))
@@ -44,6 +58,8 @@ def solved(factor: Array, products: Array) -> Array:
 
     That is R^-T times `products` (vector, ..., walk).
     """
+    if len(products) == 1:
+        return np.asarray(products / np.where(factor[0] > 0, factor[0], np.inf))
     result = np.empty(products.shape)
     for j, rest in enumerate(products):
         if j:
@@ -55,7 +71,7 @@ def solved(factor: Array, products: Array) -> Array:
 def nearly_dependent(products: Array) -> Indices:
     """Return the walks in which combinations of the vectors can cancel too far for single precision."""
     if len(products) == 2:
-        walks = np.flatnonzero(products[0, 1] ** 2 > (1 - _NEARLY) * products[0, 0] * products[1, 1])
+        (walks,) = np.nonzero(products[0, 1] ** 2 > (1 - _NEARLY) * products[0, 0] * products[1, 1])
     else:
         squared = [np.maximum(products[j, j], _LEAST) for j in range(len(products))]
         cosines = [products[i, j] ** 2 / (squared[i] * squared[j]) for i, j in combinations(range(len(products)), 2)]

@@ -1,8 +1,8 @@
 """Normal numbers in single precision, and what the samplers do with rows of them."""
 
 import math
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,6 +86,21 @@ def dot(left: Array, right: Array) -> Array:
     return np.asarray(products, np.float64)
 
 
+def dots(vectors: Sequence[Array], pairs: Sequence[tuple[int, int]]) -> Array:
+    """Return the scalar products of some pairs of vectors (walk, component), one row per pair, in double precision."""
+    rows, units = vectors[0].shape
+    if units > _SHORT or rows * units > 2 * _FEW:
+        return np.stack([dot(vectors[i], vectors[j]) for i, j in pairs])
+    parts = -(-rows * units // _FEW)
+    height = -(-rows // parts)
+    products = np.empty((len(pairs), parts * height, units), vectors[0].dtype)
+    products[:, rows:] = 0.0
+    for (i, j), out in zip(pairs, products, strict=True):
+        np.multiply(vectors[i], vectors[j], out=out[:rows])
+    sums = products.reshape(-1, height, units) @ _ones(units, products.dtype)
+    return sums.reshape(len(pairs), -1)[:, :rows].astype(np.float64)
+
+
 @cache
 def _ones(count: int, dtype: np.dtype[Any]) -> Array:
     return np.ones(count, dtype)
@@ -94,6 +109,12 @@ def _ones(count: int, dtype: np.dtype[Any]) -> Array:
 def log_chi2_mean(freedom: Array | Indices | float) -> Array:
     """Return the mean of ln chi^2 by degrees of freedom."""
     return np.asarray(scipy.special.digamma(np.asarray(freedom) / 2) + math.log(2))
+
+
+@lru_cache(maxsize=256)
+def log_chi2_mean_of(freedom: int) -> float:
+    """Return the same for one number."""
+    return float(log_chi2_mean(freedom))
 
 
 def column(values: Array) -> Array:

@@ -9,8 +9,9 @@ import numpy as np
 from gradwalk.activations import Activation, Array, Indices
 from gradwalk.simulation.normals import dot
 
-# Between these scales f is evaluated as it is, in single precision. Outside them it must be homogeneous or constant.
-_LOG_SCALES = (-25.0, 25.0)
+# ln of the scales up to which, and down to whose inverse, f is evaluated as it is, in single precision. Beyond them it
+# must be homogeneous or constant.
+_LOG_SCALE = 25.0
 ATTEMPTS = 2000
 _SATURATED = 1e-2  # mean square of f'(a) below which rounding errors of f(a) matter to it
 _FAINT = 1e-6  # squared norm of f'(a) below which single precision is not enough
@@ -73,20 +74,22 @@ def respond(activation: Activation, x: Array, log_scale: Array) -> Response:
     f is evaluated at scales between exp(-25) and exp(25). Beyond them, f is evaluated at the nearer bound, which gives
     the right h if f is constant there, and up to its length if f is homogeneous. If f is neither, ValueError is raised.
     """
-    inside = log_scale.min() >= _LOG_SCALES[0] and log_scale.max() <= _LOG_SCALES[1]
-    held = log_scale if inside else np.clip(log_scale, *_LOG_SCALES)
+    inside = np.abs(log_scale).max() <= _LOG_SCALE
+    held = log_scale if inside else np.clip(log_scale, -_LOG_SCALE, _LOG_SCALE)
     a = x * np.exp(held).astype(x.dtype)[:, None]
     h = np.asarray(activation.f(a)).astype(x.dtype, copy=False)
     slope, log_slope = _slope(activation, a, h)
     squared = dot(h, h)
-    degree = 0.0 if inside else _degree(activation, a, h, log_scale != held)
+    degree = None if inside else _degree(activation, a, h, log_scale != held)
     if squared.min() < _TINY:
         tiny = np.flatnonzero(squared < _TINY)
         exact = h[tiny].astype(np.float64)
         squared[tiny] = dot(exact, exact)
         h = h.copy()
         h[tiny] = exact / np.sqrt(np.where(squared[tiny] > 0, squared[tiny], 1.0))[:, None]
-    log_norm = 0.5 * np.log(squared) + degree * (log_scale - held)
+    log_norm = 0.5 * np.log(squared)
+    if degree is not None:
+        log_norm += degree * (log_scale - held)
     if not log_norm.max() < np.inf:
         raise ValueError(
             f"simulate: the signal of {activation} exceeds the range of floating point; choose a gain closer to the "
@@ -109,11 +112,13 @@ def _slope(activation: Activation, a: Array, h: Array) -> tuple[Array, Array]:
     given = activation.slope_given
     slope = np.asarray(activation.derivative(a) if given is None else given(a, h)).astype(a.dtype, copy=False)
     squared, log_slope = dot(slope, slope), np.zeros(len(a))
-    if given is not None and squared.min() < _SATURATED * a.shape[1]:
+    least = squared.min()
+    if given is not None and least < _SATURATED * a.shape[1]:
         saturated = np.flatnonzero(squared < _SATURATED * a.shape[1])
         slope[saturated] = activation.derivative(a[saturated])
         squared[saturated] = dot(slope[saturated], slope[saturated])
-    if squared.min() < _FAINT:
+        least = squared.min()
+    if least < _FAINT:
         faint = np.flatnonzero(squared < _FAINT)
         exact = np.asarray(activation.derivative(a[faint].astype(np.float64)))
         largest = np.abs(exact).max(axis=1)
