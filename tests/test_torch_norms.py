@@ -11,9 +11,9 @@ torch = pytest.importorskip("torch")
 from helpers.torch_models import generator  # noqa: E402
 from torch import nn  # noqa: E402
 
-from gradwalk.torch import monitor, norms  # noqa: E402
+from gradwalk.torch import monitor, norms, probe  # noqa: E402
 from gradwalk.torch.monitor import Monitor  # noqa: E402
-from gradwalk.torch.passing import directions_between, directions_of  # noqa: E402
+from gradwalk.torch.passing import Rows, directions_between, directions_of  # noqa: E402
 
 SHAPES = [(9, 4), (12, 3), (9, 4), (9, 2, 3), (9, 4)]
 
@@ -46,6 +46,13 @@ def test_mean_squares_are_those_of_each_tensor(tensors):
     for tensor, square in zip(tensors, norms.mean_squares(tensors), strict=True):
         alone = float(norms.doubled(tensor).square().mean())
         assert square == pytest.approx(alone, rel=2 * rounding(tensor), abs=0)
+
+
+@pytest.mark.parametrize("numbers", [2**16, 2**16 + 1, 2**22])
+def test_mean_squares_have_six_digits_however_large_the_tensors(numbers):
+    tensors = [torch.randn(numbers, generator=generator(n)) for n in range(2)]
+    expected = [float(norms.doubled(tensor).square().mean()) for tensor in tensors]
+    np.testing.assert_allclose(norms.mean_squares(tensors), expected, rtol=2e-6, atol=0)
 
 
 def test_example_norms_are_those_of_each_tensor(tensors):
@@ -99,8 +106,61 @@ def test_memory_that_is_kept_is_bounded_and_what_is_in_use_stays():
     first = rooms.stacked("a", [torch.full((10,), float(k)) for k in range(3)], torch.float32)
     for width in range(1, 100):
         rooms.stacked("b", [torch.ones(width)] * (1000 // width), torch.float32)
-    assert sum(room.numel() for room, _ in rooms._rooms.values()) <= 8 * 1000
+    assert rooms.held <= 8 * 1000
     assert first[:, 0].tolist() == [0.0, 1.0, 2.0]
+
+
+def test_a_stack_larger_than_what_is_kept_is_not_kept_and_leaves_the_others():
+    rooms = norms.Rooms(1000)
+    few = rooms.stacked("a", [torch.ones(10)], torch.float32)
+    many = rooms.stacked("b", [torch.full((8001,), 2.0)], torch.float32)
+    assert many.sum() == 2 * 8001
+    assert rooms.held == 10
+    assert rooms.stacked("a", [torch.zeros(10)], torch.float32).data_ptr() == few.data_ptr()
+
+
+def test_a_larger_stack_of_the_same_name_and_shape_takes_the_place_of_the_smaller_one():
+    rooms = norms.Rooms(1000)
+    kept = rooms.stacked("a", [torch.ones(10)], torch.float32)
+    for number in range(1, 101):  # 50 500 numbers in all
+        rooms.stacked("b", [torch.ones(10)] * number, torch.float32)
+    assert rooms.held == 10 + 1000
+    assert rooms.stacked("a", [torch.zeros(10)], torch.float32).data_ptr() == kept.data_ptr()
+
+
+def test_a_probe_of_large_tensors_leaves_no_more_in_the_thread_than_is_kept(monkeypatch):
+    monkeypatch.setattr(norms, "_OWN", threading.local())
+    net = nn.Sequential(nn.Linear(4, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 4))
+    probe(net, torch.randn(8192, 4, generator=generator(0)), lambda y: y.square().mean())
+    assert norms.rooms_of_thread().held <= 8 * 2**18
+
+
+MODES = {"inference": torch.inference_mode, "no_grad": torch.no_grad, "plain": torch.enable_grad}
+
+
+@pytest.mark.parametrize("first", MODES)
+@pytest.mark.parametrize("second", MODES)
+def test_what_is_measured_does_not_depend_on_the_modes_of_this_run_and_the_one_before(first, second, monkeypatch):
+    monkeypatch.setattr(norms, "_OWN", threading.local())
+    net = nn.Sequential(*[layer for _ in range(4) for layer in (nn.Linear(16, 16), nn.Tanh())])
+    x = torch.randn(10, 16, generator=generator(3))
+    walks = []
+    for mode, training in ((first, True), (second, False), (first, True)):
+        with MODES[mode]():
+            walks.append(probe(net.train(training), x, lambda y: y.square().mean()))
+    for walk in walks[1:]:
+        for name in ("log_norm", "predicted", "directions", "signal_directions", "relative"):
+            np.testing.assert_array_equal(getattr(walk, name), getattr(walks[0], name))
+
+
+@pytest.mark.parametrize("shape", [(9, 4), (9, 2, 3), (9,)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
+def test_rows_of_any_shape_are_measured_in_the_memory_that_is_passed(shape, dtype, monkeypatch):
+    monkeypatch.setattr(norms, "_OWN", threading.local())
+    rooms = norms.Rooms(1000)
+    Rows([torch.ones(shape, dtype=dtype)] * 3, rooms)
+    assert rooms.held
+    assert not norms.rooms_of_thread().held
 
 
 def test_each_thread_has_memory_of_its_own():

@@ -125,3 +125,17 @@ def test_weights_of_any_shape_are_told_apart(shape, kind):
     fill = nn.init.normal_ if kind == "gaussian" else nn.init.orthogonal_
     fill(layer.weight, generator=draw)
     assert weights_like(layer) == kind
+
+
+@pytest.mark.parametrize(("inputs", "gradients"), [(1e-30, 1e-14), (1e-30, 1e-15), (1.0, 1e-20), (1e20, 1e14)])
+def test_the_scales_of_inputs_and_gradients_change_neither_the_prediction_nor_the_directions(inputs, gradients):
+    model = chain(nn.ReLU, depth=6)
+    for layer in model[::2]:
+        nn.init.zeros_(layer.bias)
+    draw = torch.Generator().manual_seed(5)
+    x, weights = torch.randn(20, 16, generator=draw), torch.randn(20, 10, generator=draw)
+    walk = gwt.probe(model, x, lambda y: (y * weights).sum())
+    scaled = gwt.probe(model, x * inputs, lambda y: (y * (weights * gradients)).sum())
+    assert scaled.lost == -1
+    assert scaled.predicted == pytest.approx(walk.predicted, abs=1e-6)
+    assert scaled.directions == pytest.approx(walk.directions, rel=1e-5)

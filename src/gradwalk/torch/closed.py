@@ -153,7 +153,8 @@ class _Group:
         unit, dtype = self.unit[own], self.unit.factors.dtype
         deltas = rooms.stacked("deltas", [link.upper.delta for link in links], dtype)
         outputs = _without_biases(rooms.stacked("outputs", [call.output for call in calls], dtype), calls)
-        along, cosines = unit.products(deltas, outputs).double(), unit.cosines(deltas)
+        cosines = unit.cosines(deltas)
+        along = unit.products(deltas, outputs).double()
 
         def sums(dtype: torch.dtype) -> Sums:
             h, steep = (rooms.stacked(f"{name} {dtype}", each, dtype) for name, each in (("h", inputs), ("s", slopes)))

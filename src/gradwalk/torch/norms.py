@@ -18,9 +18,8 @@ from gradwalk.activations import Array
 
 _SHORTEST = 1e-12  # the norm above which squares that are lost in single precision do not matter
 _PIECE = 4096  # numbers whose squares are added in single precision
+_WHOLE = 2**16  # numbers of a whole tensor up to which torch adds their squares in single precision to 1e-6
 _NUMBERS = 2**18  # per stack: enough for a call of torch, and few enough for memory that malloc keeps
-
-
 _KEPT = 8  # stacks that are kept to be written again
 
 _OWN = threading.local()
@@ -48,39 +47,42 @@ def doubled(tensor: Tensor) -> Tensor:
 class Rooms:
     """Memory that is written again and again: fresh memory costs more time than the numbers that are written to it.
 
-    numbers: per stack.
+    numbers: per stack. No more than eight times as many are kept.
     """
 
     def __init__(self, numbers: int = _NUMBERS) -> None:
         self.numbers = numbers
-        self._rooms: dict[tuple[Any, ...], tuple[Tensor, list[Tensor]]] = {}
-        self._held = 0
+        self._rooms: dict[tuple[Any, ...], Tensor] = {}
+
+    @property
+    def held(self) -> int:
+        """The numbers that are kept."""
+        return sum(room.numel() for room in self._rooms.values())
 
     def stacked(self, name: str, tensors: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
         """Return tensors of one shape as one of that dtype; the next stack under the same name overwrites it."""
-        room, parts = self._room(name, len(tensors), tensors[0].shape, dtype, tensors[0].device)
+        room = self._room(name, len(tensors), tensors[0].shape, dtype, tensors[0].device)
         with torch.no_grad():
-            torch._foreach_copy_(parts, list(tensors))
-        return room
+            return torch.stack(list(tensors), out=room)
 
-    def empty(self, name: str, like: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """Return a stack of as many tensors of that shape as another has, without values."""
-        return self._room(name, len(like), torch.Size(shape), dtype, like.device)[0]
-
-    def _room(
-        self, name: str, number: int, shape: torch.Size, dtype: torch.dtype, device: torch.device
-    ) -> tuple[Tensor, list[Tensor]]:
-        """Return a stack and the tensors in it."""
+    def _room(self, name: str, number: int, shape: torch.Size, dtype: torch.dtype, device: torch.device) -> Tensor:
         key = (name, shape, dtype, device)
-        if key not in self._rooms or len(self._rooms[key][1]) < number:
-            room = torch.empty((number, *shape), dtype=dtype, device=device)
-            self._held += room.numel()
-            if self._held > _KEPT * self.numbers:
-                self._rooms.clear()
-                self._held = room.numel()
-            self._rooms[key] = room, list(room.unbind())
-        room, parts = self._rooms[key]
-        return (room, parts) if len(parts) == number else (room[:number], parts[:number])
+        room = self._rooms.get(key)
+        if room is None or len(room) < number:
+            with torch.inference_mode(False):  # what is allocated in that mode cannot be written to outside of it
+                room = torch.empty((number, *shape), dtype=dtype, device=device)
+            self._keep(key, room)
+        return room if len(room) == number else room[:number]
+
+    def _keep(self, key: tuple[Any, ...], room: Tensor) -> None:
+        """Keep a stack in place of the one of its key, or of all if they would be too many; none that is too large."""
+        most = _KEPT * self.numbers
+        self._rooms.pop(key, None)
+        if room.numel() > most:
+            return
+        if self.held + room.numel() > most:
+            self._rooms.clear()
+        self._rooms[key] = room
 
     def together(self, tensors: Sequence[Tensor]) -> Tensor:
         """Return tensors of one shape and dtype as one to be read, of complex numbers the real and imaginary parts.
@@ -183,7 +185,7 @@ def mean_squares(tensors: Sequence[Tensor]) -> Array:
 
 def _whole_norms(tensors: list[Tensor]) -> Tensor:
     """Return the norm of each of some tensors of one shape, without a copy where single precision is enough."""
-    if len(tensors) > 1 and is_single(tensors[0]):
+    if len(tensors) > 1 and is_single(tensors[0]) and tensors[0].numel() <= _WHOLE:
         norms = torch.stack(torch._foreach_norm(tensors)).double()
         if far_inside(norms):
             return norms
@@ -251,12 +253,13 @@ class RowNorms(Sequence[Tensor]):
 
 def row_norms(tensors: Sequence[Tensor]) -> RowNorms:
     """Return the norms of the rows of some tensors; one without dimensions is a row."""
-    return RowNorms([(group, stacked_row_norms([tensors[place] for place in group])) for group in groups(tensors)])
+    rooms = rooms_of_thread()
+    return RowNorms([(group, stacked_row_norms([tensors[each] for each in group], rooms)) for group in groups(tensors)])
 
 
-def stacked_row_norms(tensors: Sequence[Tensor]) -> Tensor:
+def stacked_row_norms(tensors: Sequence[Tensor], rooms: Rooms) -> Tensor:
     """Return the same for tensors of one shape, dtype and device, as one: a row of norms for each."""
-    return torch.cat([norms for _, norms in row_stacks(tensors, rooms_of_thread())])
+    return torch.cat([norms for _, norms in row_stacks(tensors, rooms)])
 
 
 def row_stacks(tensors: Sequence[Tensor], rooms: Rooms) -> Iterator[tuple[Tensor, Tensor]]:

@@ -69,7 +69,7 @@ def _measured(tensors: Sequence[Tensor], rooms: Rooms) -> tuple[Tensor, Tensor |
     """Return the norms of the rows of some tensors of one shape, and their directions unless they are no vectors."""
     first = tensors[0]
     if first.dim() != 2 or first.is_complex():
-        return stacked_row_norms(tensors), None
+        return stacked_row_norms(tensors, rooms), None
     every, directions = [], []
     for stack, norms in row_stacks(tensors, rooms):
         unit = Unit.of(norms, first.dtype)
@@ -85,7 +85,7 @@ class Unit:
     Attributes:
         norms: of the rows.
         factors: what scales the rows, once if later, else twice: 1 / norm may leave the range.
-        later: whether no norm is extreme, so that products of the rows are scaled rather than the rows.
+        later: whether no norm is extreme, so that products between the rows are scaled rather than the rows.
     """
 
     norms: Tensor
@@ -112,9 +112,11 @@ class Unit:
         return (rows * factors).mul_(factors).nan_to_num_(0.0, 0.0, 0.0)
 
     def products(self, rows: Tensor, others: Tensor) -> Tensor:
-        """Return the products of rows, of unit length, with others; these are overwritten."""
-        products = others.mul_(self._rows(rows)).sum(-1)
-        return products.mul_(self.factors[..., 0]) if self.later else products
+        """Return the products of rows, of unit length, with others; both are overwritten.
+
+        The rows are scaled first: products of short rows with short others would leave the range of single precision.
+        """
+        return others.mul_(rows.mul_(self.factors) if self.later else self._rows(rows)).sum(-1)
 
     def cosines(self, rows: Tensor) -> Tensor:
         """Return the cosines between the first rows of each layer, 0 between each and itself."""

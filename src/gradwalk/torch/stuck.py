@@ -53,9 +53,22 @@ def _by_unit(outputs: Tensor, dense: bool) -> Array:
 
 def _are_stuck(outputs: Array, f: Activation) -> Array:
     """Return which units have a small slope at all of their outputs."""
-    return np.asarray((np.abs(f.derivative(outputs)) < _STUCK * _largest_slope(f)).all(axis=-2))
+    return np.asarray((_slopes(outputs, f) < _STUCK * _largest_slope(f)).all(axis=-2))
 
 
 @lru_cache(maxsize=64)
 def _largest_slope(f: Activation) -> float:
-    return float(np.abs(f.derivative(np.linspace(-8.0, 8.0, 1601))).max())
+    return float(np.fmax.reduce(_slopes(np.linspace(-8.0, 8.0, 1601), f)))  # not NaN, as a slope at a kink may be
+
+
+def _slopes(outputs: Array, f: Activation) -> Array:
+    """Return how steep an activation is, in double precision where single precision is not enough for its derivative.
+
+    One that overflows on the way, as 1 / cosh(a)**2 does, is the user's own and right in the limit: nobody is warned.
+    """
+    try:
+        with np.errstate(all="raise", under="ignore"):
+            return np.asarray(np.abs(f.derivative(outputs)))
+    except FloatingPointError:
+        with np.errstate(all="ignore"):
+            return np.asarray(np.abs(f.derivative(outputs.astype(np.float64))))
