@@ -8,12 +8,13 @@ from scipy import special
 
 import gradwalk as gw
 from gradwalk.activations import activation
-from gradwalk.gains import sampled
+from gradwalk.gains import sampled, solve
 from gradwalk.gains.expansion import expanded_gain
+from gradwalk.gains.solve import default_walks, serves
 from gradwalk.theory import overlap
 from gradwalk.theory.chain import mean_walk, walk
 from gradwalk.theory.layer import layer_row
-from gradwalk.theory.stencils import derivative, interpolation
+from gradwalk.theory.stencils import derivative, interpolation, linear_interpolation
 from gradwalk.theory.table import SPACING, table
 from gradwalk.theory.transforms import log_moments, times
 
@@ -141,6 +142,36 @@ def test_an_expansion_that_diverges_has_no_root(width, depth):
     assert expanded("hard_swish", width, depth) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "width", "depth", "weights"),
+    [("gelu", 345, 28, "orthogonal"), ("gelu*1.01", 345, 26, "gaussian"), ("gelu*1.01", 345, 27, "gaussian")],
+)
+def test_an_expansion_whose_overlaps_diverge_does_not_serve(name, width, depth, weights):
+    """Of these, terms of either sign cancelled in the error, or made it negative, which passed for small."""
+    ours = expanded(name, width, depth, weights)
+    assert ours is None or not serves(ours, weights, default_walks((width,) * (depth + 1)))
+
+
+def test_a_network_too_large_to_sample_gets_no_gain_from_an_expansion_that_diverges(monkeypatch):
+    monkeypatch.setattr(solve, "_MOST_UNITS", 0)
+    assert gw.solve_gain("tanh", 345, 29).source == "expansion"
+    with pytest.raises(ValueError, match=r"take long to sample; pass walks=8 or more"):
+        gw.solve_gain("gelu*1.01", 345, 26)
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+def test_what_the_expansion_leaves_out_is_positive(weights):
+    for width, depth in ((128, 1000), (300, 100), (2000, 2000)):
+        assert expanded("hard_tanh", width, depth, weights).error > 0
+
+
+def test_no_gain_of_the_expansion_is_said_to_be_better_than_its_grid():
+    for shape in ((2000, 1), (2000, 2000), (345, 28)):
+        estimate = gw.solve_gain("tanh", *shape)
+        assert estimate.source in ("expansion", "table")
+        assert estimate.standard_error >= 2.9e-6 * estimate.value
+
+
 def test_a_spread_beyond_floating_point_is_no_error():
     assert expanded("softplus", 615, 1125, "orthogonal") is None
 
@@ -180,4 +211,7 @@ def test_interpolation_and_derivatives_are_exact_for_quintics():
     polynomial = np.polynomial.Polynomial([1.0, -2.0, 0.5, 0.3, -0.02, 0.001])
     assert interpolation(between, 12) @ polynomial(grid) == pytest.approx(polynomial(between))
     assert derivative(12) @ polynomial(grid) == pytest.approx(polynomial.deriv()(grid), abs=1e-9)
+    line = np.polynomial.Polynomial([1.0, -2.0])
+    assert linear_interpolation(between, 12) @ line(grid) == pytest.approx(line(between))
+    assert linear_interpolation(between, 12).min() == 0
     assert SPACING <= 0.5  # coarser grids cost digits: see _GRID_ERROR

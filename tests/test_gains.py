@@ -88,6 +88,58 @@ def test_standard_error_is_honest():
     assert claimed == pytest.approx(scatter, rel=4 / math.sqrt(2 * 40))
 
 
+def test_standard_error_is_honest_where_single_walks_decide_the_mean():
+    """At width 10, the mean of elu is flat around its root and steep beside it."""
+    estimates = [gw.solve_gain("elu", 10, 250, walks=200, seed=seed) for seed in range(6)]
+    scatter = np.std([estimate.value for estimate in estimates], ddof=1)
+    claimed = np.sqrt(np.mean([estimate.standard_error**2 for estimate in estimates]))
+    assert 0.5 * scatter < claimed < 4 * scatter
+
+
+def root_of(function, start=0.0):
+    """Return the sampled root of a function of ln g to which the walks add noise, and where the mean was evaluated."""
+    noise = np.random.default_rng(0).standard_normal(400)
+    noise = (noise - noise.mean()) / noise.std(ddof=3)
+    places = []
+
+    def mean(log_gain):
+        places.append(log_gain)
+        values = function(log_gain) + noise
+        return sampled._Mean(log_gain, *sampled.mean_and_error(values), values, 1.0)
+
+    return sampled._root(mean, start, 0.0), places
+
+
+@pytest.mark.parametrize("start", [-0.3, 0.0, 0.3])
+@pytest.mark.parametrize(
+    ("function", "slope"),
+    [
+        (lambda x: 100 * (x - 0.1), 100),
+        (lambda x: 40 * math.expm1(30 * (x - 0.1)), 1200),
+        (lambda x: math.sinh(40 * (x - 0.1)), 40),
+        (lambda x: 5 * math.tanh(200 * (x - 0.1)), 1000),
+    ],
+)
+def test_the_root_of_a_mean_is_found_with_the_slope_next_to_it(function, slope, start):
+    root, places = root_of(function, start)
+    assert abs(root.log_gain - 0.1) < 0.1 * root.error
+    assert root.slope == pytest.approx(slope, rel=0.1)
+    assert root.error == pytest.approx(0.05 / slope, rel=0.1)
+    assert len(places) < 20
+
+
+def test_the_error_of_a_root_covers_where_the_mean_is_flat():
+    root, _ = root_of(lambda x: 50 * (max(x - 0.13, 0) + min(x - 0.07, 0)))
+    assert abs(root.log_gain - 0.1) < 2 * root.error
+    assert root.error > 0.01
+
+
+def test_an_error_is_no_smaller_than_what_is_left_when_trials_end(monkeypatch):
+    monkeypatch.setattr(sampled, "_TRIALS", 1)
+    root, _ = root_of(lambda x: 40 * math.expm1(30 * (x - 0.1)), 0.3)
+    assert abs(root.log_gain - 0.1) < 2 * root.error
+
+
 # Gain and spread at N = 100 and D = 20, 50, 200, from an independent program; the number of walks behind them was not
 # recorded, and is taken to be the 400 of the paper's Figure 2.
 TABLE = {

@@ -34,6 +34,14 @@ def named(file):
         ("mish", 400, 40, "gaussian"),
         ("hard_swish", 80, 22, "gaussian"),
         ("elu", 12, 40, "gaussian"),
+        ("gelu", 23, 9, "orthogonal"),
+        ("gelu", 300, 40, "orthogonal"),
+        ("log_sigmoid", 47, 15, "gaussian"),
+        ("silu", 73, 17, "orthogonal"),
+        ("mish", 30, 25, "orthogonal"),
+        ("hard_swish", 150, 12, "orthogonal"),
+        ("hard_tanh", 13, 40, "orthogonal"),
+        ("relu6", 24, 8, "orthogonal"),
     ],
 )
 def test_a_gain_from_a_table_stops_the_drift_of_sampled_walks(name, width, depth, weights):
@@ -48,11 +56,12 @@ def test_a_gain_from_a_table_stops_the_drift_of_sampled_walks(name, width, depth
     assert ours.spread == pytest.approx(log_norms[0].spread, rel=0.15)
 
 
-@pytest.mark.parametrize("name", ["softplus", "gelu", "silu", "mish", "hard_swish"])
-def test_the_first_gain_needs_no_walks_from_10_to_2000_units(name, monkeypatch):
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+@pytest.mark.parametrize("name", ["softplus", "gelu", "silu", "mish", "hard_swish", "log_sigmoid"])
+def test_the_first_gain_needs_no_walks_from_10_to_2000_units(name, weights, monkeypatch):
     monkeypatch.setattr(sampled, "simulate", None)
     for width, depth in ((10, 1), (10, 300), (33, 7), (300, 1999), (2000, 55), (2000, 2000)):
-        assert gw.solve_gain(name, width, depth).walks == 0
+        assert gw.solve_gain(name, width, depth, weights=weights).walks == 0
 
 
 def test_beyond_the_tables_gains_are_sampled():
@@ -70,9 +79,18 @@ def test_an_activation_of_the_same_name_has_no_table():
     assert tabulated_gain(mine, 100, 10, "gaussian") is None
 
 
+def test_two_activations_read_the_table_of_a_twin_which_has_their_gains():
+    a = np.linspace(-5.0, 5.0, 101)
+    celu, elu, ours, softplus = (activation(name).f for name in ("celu", "elu", "log_sigmoid", "softplus"))
+    assert celu(a) == pytest.approx(elu(a), abs=1e-14)
+    assert ours(a) == pytest.approx(-softplus(-a), abs=1e-14)
+    assert gw.solve_gain("celu", 12, 40) == gw.solve_gain("elu", 12, 40)
+    assert gw.solve_gain("log_sigmoid", 77, 30) == gw.solve_gain("softplus", 77, 30)
+
+
 def test_where_the_expansion_is_quick_and_more_exact_it_gives_the_gain():
-    assert tabulated_gain(activation("tanh"), 150, 20, "gaussian").quick
-    assert gw.solve_gain("tanh", 150, 20).source == "expansion"
+    assert tabulated_gain(activation("tanh"), 80, 15, "gaussian").quick
+    assert gw.solve_gain("tanh", 80, 15).source == "expansion"
     assert not tabulated_gain(activation("gelu"), 1000, 2, "gaussian").quick
 
 
@@ -90,6 +108,7 @@ def test_a_table_holds_what_the_expansion_gives(file):
     shape = len(written["widths"]), len(written["depths"])
     columns = {key: np.array(written[key], float) for key in ("log_gain", "error", "spread", "quick")}
     assert all(column.shape == shape for column in columns.values())
+    assert np.nanmin(columns["error"]) >= 3e-6
     quick = np.argwhere(columns["quick"] == 1)
     for i, j in quick[:: max(len(quick) // 4, 1)]:
         ours = expanded_gain(gw.dense(name), written["widths"][i], written["depths"][j], weights)
@@ -98,19 +117,24 @@ def test_a_table_holds_what_the_expansion_gives(file):
 
 def test_where_the_gain_jumps_no_table_is_read():
     """Between 10 and 18 units and 194 and 349 layers, elu has two unbiased gains."""
-    assert tabulated_gain(activation("elu"), 13, 300, "gaussian") is None
-    assert tabulated_gain(activation("elu"), 13, 100, "gaussian") is not None
+    for name, width, depth in (("elu", 13, 300), ("elu", 10, 230), ("relu6", 10, 27), ("relu6", 25, 100)):
+        assert tabulated_gain(activation(name), width, depth, "gaussian") is None
+    assert tabulated_gain(activation("elu"), 13, 50, "gaussian") is not None
+    assert tabulated_gain(activation("relu6"), 40, 100, "gaussian") is not None
 
 
 def test_between_nodes_a_table_is_exact_for_what_gains_look_like():
     widths, depths = np.array([10, 20, 40, 80, 160, 320]), np.array([1, 2, 4, 8, 16, 32, 64])
-    smooth = np.add.outer(3 / np.sqrt(widths) - 2 / widths, 0.1 * np.log(depths + 3) ** 2)
+    smooth = np.add.outer(3 / np.sqrt(widths) - 2 / widths, 0.02 * np.log(depths + 3) ** 2)
     fields = {"error": np.full(smooth.shape, 0.01), "spread": np.exp(smooth), "quick": smooth > 1e9}
     found = Table(widths, depths, smooth, **fields).at(33, 11)
-    expected = 3 / math.sqrt(33) - 2 / 33 + 0.1 * math.log(14) ** 2
+    expected = 3 / math.sqrt(33) - 2 / 33 + 0.02 * math.log(14) ** 2
     assert found.log_gain == pytest.approx(expected, rel=1e-12)
     assert found.spread == pytest.approx(math.exp(expected), rel=1e-12)
     assert 0.004 < found.error < 0.014
+    jump = smooth + 0.1 * (depths > 8)
+    assert Table(widths, depths, jump, **fields).at(33, 11) is None
+    assert Table(widths, depths, jump, **fields).at(33, 3) is not None
     holed = smooth.copy()
     holed[2, 3] = math.nan
     assert Table(widths, depths, holed, **fields).at(33, 11) is None

@@ -18,7 +18,7 @@ from gradwalk.activations import Activation
 from gradwalk.chains.choices import GivenActivations, Selection
 from gradwalk.chains.graph import OUTPUT, Dataflow, Op, Reading
 from gradwalk.checks import Weights
-from gradwalk.gains import GainEstimate, Passage, solve_gain, unsteady_message
+from gradwalk.gains import GainEstimate, Passage, layer_gain, unsteady_message
 from gradwalk.plans import DEEP, LayerRole, LeftAlone, Plan, PlanRow
 from gradwalk.theory import kind
 
@@ -222,7 +222,7 @@ class Draft:
     @cached_property
     def _estimates(self) -> dict[Law, GainEstimate]:
         return {
-            law: solve_gain(law.activation, law.fan_in, law.steps, weights=self.weights, dropout=law.dropout)
+            law: layer_gain(law.activation, law.fan_in, law.steps, self.weights, law.dropout)
             for law in dict.fromkeys(self._laws.values())
         }
 

@@ -19,6 +19,7 @@ _EXTENSION = 8
 _OUTSIDE = 1e-4  # the expected number of layers outside the grid above which it is extended
 _TRIALS = 40
 _TOLERANCE = 1e-8  # of ln g
+_GRID_ERROR = 3e-6  # of ln g, due to the grid
 _SMALL = 1e-4  # the mean log-norm per layer at a root: far from one, an expansion that diverges has any slope
 
 
@@ -36,6 +37,11 @@ class Expanded(NamedTuple):
     slope: float
     error: float
     spread: float
+
+    @property
+    def log_error(self) -> float:
+        """The error of ln g, that due to the grid included."""
+        return math.hypot(self.error / self.slope, _GRID_ERROR)
 
 
 @lru_cache(maxsize=1024)

@@ -20,9 +20,16 @@ from gradwalk.theory import Kind, chi
 
 _NEAR = 0.01  # the error of ln g by the expansion up to which the root is looked for next to it
 _ROUGH, _FEWEST = 20, 20  # the part of the walks that have the root first, and their least number
-_STEP, _REACH = 0.05, 4.0  # how far from the start the root is looked for first, and at last
+_STEP, _WIDEST, _REACH = 0.05, 0.5, 4.0  # how far from the start the root is looked for: first, at most, and at last
 _APART = 6.0  # errors of their difference between two means that have a slope
-_TRIALS = 12
+_ASIDE, _CLOSE = 2.0, 3.0  # errors from 0 of the means to either side of the root: those looked for, and at most
+_EDGE = 0.05  # of the distance between two means, the least to the next one
+_SHRUNK, _TRIALS = 0.6, 20  # by how much that distance shrinks each time, by bisection where it does not by itself
+_ROUNDING = 1e-7  # the least error of a mean: some walks do not differ
+
+
+class NoGainError(ValueError):
+    """No gain makes the walk unbiased."""
 
 
 @lru_cache(maxsize=1024)
@@ -46,20 +53,20 @@ def sampled_gain(
         block = scaled(network, math.exp(log_gain))
         found = simulate(block, layers, walks=walks, rng=seed, weights=weights, every=depth)
         values = controlled(found)
-        return _Mean(log_gain, *mean_and_error(values), values, found.spread)
+        value, error = mean_and_error(values)
+        return _Mean(log_gain, value, max(error, _ROUNDING), values, found.spread)
 
-    if start is not None and start.error / start.slope < _NEAR:
-        at, step = start.log_gain, max(2 * start.error / start.slope, 0.2 / depth)
-    else:
-        at, step = float(np.mean([_limit(layer) for layer in parts])), _STEP
+    at, slope = float(np.mean([_limit(layer) for layer in parts])), 0.0
+    if start is not None and start.log_error < _NEAR:
+        at, slope = start.log_gain, start.slope
     for walks in dict.fromkeys((min(max(count // _ROUGH, _FEWEST), count), count)):
-        enclosed = _enclosed(partial(mean, walks), at, step)
-        if enclosed is None:
-            raise ValueError(_no_gain(network, at))
-        root, slope = _root(partial(mean, walks), *enclosed)
-        at, step = root.log_gain - root.value / slope, 2 * root.error / slope
-    value = math.exp(at)
-    return GainEstimate(value, value * root.error / slope, root.spread, kind, count, "walks")
+        root = _root(partial(mean, walks), at, slope)
+        if root is not None:  # a part of the walks may miss one that all of them have
+            at, slope = root.log_gain, root.slope
+    if root is None:
+        raise NoGainError(_no_gain(network, at))
+    value, error, spread = math.exp(at), root.error, root.spread
+    return GainEstimate(value, value * error, spread, kind, count, "walks")
 
 
 def _limit(layer: Dense) -> float:
@@ -90,38 +97,106 @@ class _Mean(NamedTuple):
     spread: float
 
 
-def _enclosed(mean: Callable[[float], _Mean], start: float, step: float) -> tuple[_Mean, _Mean] | None:
-    """Return means of both signs whose difference is not noise, searching outwards from `start`, or None."""
+class _Root(NamedTuple):
+    """Where the mean is 0 and the error of that, the slope of the mean, and the spread of the walks."""
+
+    log_gain: float
+    error: float
+    slope: float
+    spread: float
+
+
+def _root(mean: Callable[[float], _Mean], start: float, slope: float) -> _Root | None:
+    """Return the root of the mean next to `start`, or None; a slope of 0 is unknown."""
+    known = _enclosing(mean, start, slope)
+    if known is None:
+        return None
+    settled = _narrowed(mean, known)
+    low, high = _nearest(known)
+    shares = np.array([high.value, -low.value]) / (high.value - low.value)
+    at, error, spread = (float(shares @ (one, other)) for one, other in zip(_summary(low), _summary(high), strict=True))
+    slope = _local_slope(known)
+    left = 0.0 if settled else (high.log_gain - low.log_gain) / 2
+    return _Root(at, max(error / slope, left, _flat(known, at)), slope, spread)
+
+
+def _summary(mean: _Mean) -> tuple[float, float, float]:
+    return mean.log_gain, mean.error, mean.spread
+
+
+def _enclosing(mean: Callable[[float], _Mean], start: float, slope: float) -> list[_Mean] | None:
+    """Return means of which some of either sign differ by more than noise, searching outwards from `start`, or None."""
     known = [mean(start)]
+    step = min((abs(known[0].value) + _ASIDE * known[0].error) / slope, _WIDEST) if slope else _STEP
     while abs(known[-1].log_gain - start) < _REACH:
         known.append(mean(known[-1].log_gain - math.copysign(step, known[-1].value)))
-        low, high = (min(known, key=lambda each: sign * each.value) for sign in (1, -1))
-        if low.value < 0 < high.value and _slope(low, high) > 0:
-            return low, high
+        if _local_slope(known):
+            return known
         step *= 2
     return None
 
 
-def _root(mean: Callable[[float], _Mean], low: _Mean, high: _Mean) -> tuple[_Mean, float]:
-    """Return a mean that is 0 but for noise, and the slope of the mean, by the method of false position.
+def _narrowed(mean: Callable[[float], _Mean], known: list[_Mean]) -> bool:
+    """Add means until the nearest on either side are 0 but for a few errors; return whether they are.
 
     In deep networks of gelu and the like, the mean jumps from one regime to another over a short distance, where single
-    walks differ most. So the slope is that between the nearest means on either side that noise does not blur.
+    walks differ most. What the nearest two enclose is not narrowed further where their difference may be noise.
     """
-    slope = _slope(low, high)
+    before = math.inf
     for _ in range(_TRIALS):
-        one = mean(low.log_gain - low.value * (high.log_gain - low.log_gain) / (high.value - low.value))
-        slope = max(slope, _slope(low, one), _slope(one, high))
-        if abs(one.value) < one.error:
-            break
-        low, high = (one, high) if one.value < 0 else (low, one)
-    return one, slope
+        low, high = _nearest(known)
+        if all(abs(each.value) < _CLOSE * each.error for each in (low, high)):
+            return True
+        if not _slope(low, high):
+            return False
+        quick = _width((low, high)) < _SHRUNK * before
+        known.append(mean(_between(low, high) if quick else (low.log_gain + high.log_gain) / 2))
+        before = _width((low, high))
+    return False
+
+
+def _between(low: _Mean, high: _Mean) -> float:
+    """Return about where the mean is a few errors from 0, on the side of that which is further from it."""
+    aside = math.copysign(_ASIDE, low.value + high.value) * min(low.error, high.error)
+    share = (aside - low.value) / (high.value - low.value)
+    return low.log_gain + min(max(share, _EDGE), 1 - _EDGE) * (high.log_gain - low.log_gain)
+
+
+def _nearest(known: list[_Mean]) -> tuple[_Mean, _Mean]:
+    """Return the nearest two means between which the sign changes upwards."""
+    return min(_pairs(known), key=_width)
+
+
+def _local_slope(known: list[_Mean]) -> float:
+    """Return the slope between the nearest two means around the root that noise does not blur, 0 where there are none.
+
+    Between more distant ones the mean may be steeper than at its root, and the error of that would be too small.
+    """
+    apart = [pair for pair in _pairs(known) if _slope(*pair)]
+    return _slope(*min(apart, key=_width)) if apart else 0.0
+
+
+def _pairs(known: list[_Mean]) -> list[tuple[_Mean, _Mean]]:
+    """Return the pairs between which the sign changes upwards."""
+    lower, upper = [one for one in known if one.value <= 0], [one for one in known if one.value > 0]
+    return [(low, high) for low in lower for high in upper if low.log_gain < high.log_gain]
+
+
+def _width(pair: tuple[_Mean, _Mean]) -> float:
+    return pair[1].log_gain - pair[0].log_gain
 
 
 def _slope(low: _Mean, high: _Mean) -> float:
-    """Return the slope between two means, 0 where noise may decide it."""
+    """Return the slope between two means, 0 where noise may decide it, or where they are nearer than their errors."""
     difference, error = mean_and_error(high.values - low.values)
-    return difference / (high.log_gain - low.log_gain) if difference > _APART * error else 0.0
+    apart = difference > max(_APART * error, low.error + high.error)
+    return difference / (high.log_gain - low.log_gain) if apart else 0.0
+
+
+def _flat(known: list[_Mean], root: float) -> float:
+    """Return how far from the root the mean may still be 0: where it is flat, or has several roots."""
+    unclear = (one for one in known if math.copysign(1, one.log_gain - root) * one.value < one.error)
+    return max((abs(one.log_gain - root) for one in unclear), default=0.0)
 
 
 def _no_gain(network: Block, start: float) -> str:

@@ -18,8 +18,8 @@ from gradwalk.gains.tabulated import Tabulated, tabulated_gain
 from gradwalk.theory import Kind, kind, step
 
 _MOST_UNITS = 2e9  # units drawn per trial gain, above which the number of walks must be given
+_COARSE = 0.05  # the error of ln g up to which the expansion serves networks that are too large to sample
 _UNITS = 1e7  # units drawn per trial gain, where the number of walks is left open
-_GRID_ERROR = 3e-6  # of ln g, that of the expansion due to the grid it is computed on
 
 
 def solve_gain(
@@ -37,8 +37,8 @@ def solve_gain(
 
     Exact for neutral activations (linear, relu, leaky_relu). For layers of one width from 10 units on, an expansion of
     the walk in 1 / width gives the gain in milliseconds, if it is about as accurate as sampling would be: for tanh,
-    elu, selu, sigmoid and the like. Where it is not, as for softplus, gelu, silu and mish, the gains of built-in
-    activations come from tables up to 2000 units and 2000 layers. Otherwise the mean log-norm over sampled walks is
+    elu, selu, sigmoid and the like. Where it is not, as for softplus, gelu, silu and mish, the gains of most built-in
+    activations come from tables, up to 2000 units and 2000 layers. Otherwise the mean log-norm over sampled walks is
     solved for the gain, which is deterministic for a given seed. With several widths, the result is the one gain of all
     layers at which the whole walk is unbiased. Results are cached: a second call takes microseconds.
 
@@ -80,9 +80,9 @@ def solve_gain(
     better = known is not None and not known.quick
     expanded = None if chain is None or better else _expanded(chain, layers, weights)
     too_large = count * sum(layers) > _MOST_UNITS
-    if expanded is not None and (too_large or serves(expanded, weights, count)):
-        error = math.hypot(expanded.error / expanded.slope, _GRID_ERROR)
-        return _unsampled(expanded.log_gain, error, expanded.spread, kind, "expansion")
+    enough = too_large and expanded is not None and expanded.log_error < _COARSE
+    if expanded is not None and (enough or serves(expanded, weights, count)):
+        return _unsampled(expanded.log_gain, expanded.log_error, expanded.spread, kind, "expansion")
     if known is not None:
         return _unsampled(known.log_gain, known.error, known.spread, kind, "table")
     if too_large:

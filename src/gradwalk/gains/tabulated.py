@@ -6,7 +6,7 @@
 import json
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from gradwalk.activations import Activation, Array, is_built_in
 from gradwalk.checks import Weights
 
+_TWINS = {"celu": "elu", "log_sigmoid": "softplus"}  # of equal gains: the same function, and -f(-a)
 _NODES = (6, 4, 2)  # of interpolations, in each direction
-_SHARE = 1 / 3  # of the difference to the next coarser one, more than its error, see results/gains.md
-_ROUGH = (0.03, 0.12)  # the differences of the two coarsest, of ln g and ln spread, above which the gain may jump
+_SHARE = 1 / 3  # of the difference to the next coarser one, about its error: see the tables' z in results/gains.md
+_BENT = ((0.1, 0.25), (0.01, 0.28))  # by width and by depth, the bends of ln g and ln spread where the gain may jump
 
 
 class Tabulated(NamedTuple):
@@ -50,19 +51,28 @@ class Table:
     quick: NDArray[np.bool_]
 
     def at(self, width: int, depth: int) -> Tabulated | None:
-        """Return the gain between the nodes, or None where it is outside them, near a NaN, or too far from smooth."""
+        """Return the gain between the nodes, or None where it is outside them, or near a NaN or a jump."""
         if not (self.widths[0] <= width <= self.widths[-1] and self.depths[0] <= depth <= self.depths[-1]):
             return None
+        around = np.ix_(_places(self.widths, width, 2), _places(self.depths, depth, 2))
         every = [self._weights(width, depth, nodes) for nodes in _NODES]
         means, spreads = ([each.mean(values) for each in every] for values in (self.log_gain, np.log(self.spread)))
-        if not all(abs(each[-2] - each[-1]) < rough for each, rough in zip((means, spreads), _ROUGH, strict=True)):
+        if not (self._smooth[around].all() and math.isfinite(means[-2])):
             return None
         differences = [_SHARE * (one - other) for one, other in pairwise(means)]
         errors = [math.hypot(each.error(self.error), own) for each, own in zip(every[:-1], differences, strict=True)]
         best = int(np.nanargmin(errors))  # noise weighs more in finer ones
-        around = np.ix_(_places(self.widths, width, 2), _places(self.depths, depth, 2))
         exact = self.quick[around].all() and abs(differences[best]) > every[best].error(self.error)
         return Tabulated(means[best], errors[best], math.exp(spreads[best]), bool(exact))
+
+    @cached_property
+    def _smooth(self) -> NDArray[np.bool_]:
+        """Whether the gain and the spread bend little at a node: where it jumps, nodes on either side do not."""
+        fields = (self.log_gain, np.log(self.spread))
+        by_width = [_bends(values, _by_width(self.widths)) for values in fields]
+        by_depth = [_bends(values.T, _by_depth(self.depths)).T for values in fields]
+        bends = np.array([by_width, by_depth])
+        return np.asarray((bends < np.array(_BENT)[:, :, None, None]).all(axis=(0, 1)))
 
     def _weights(self, width: int, depth: int, nodes: int) -> "_Weights":
         across, down = _places(self.widths, width, nodes), _places(self.depths, depth, nodes)
@@ -84,6 +94,13 @@ class _Weights(NamedTuple):
     def error(self, errors: Array) -> float:
         """Return the error of that from independent ones at the nodes."""
         return math.sqrt(((self.weights * errors[self.places]) ** 2).sum())
+
+
+def _bends(values: Array, at: Array) -> Array:
+    """Return how far values are from the straight lines between their neighbours, 0 at the ends of the first axis."""
+    share = ((at[1:-1] - at[:-2]) / (at[2:] - at[:-2]))[:, None]
+    inner = values[1:-1] - (1 - share) * values[:-2] - share * values[2:]
+    return np.pad(np.abs(inner), ((1, 1), (0, 0)))
 
 
 def _places(grid: Array, number: int, nodes: int) -> NDArray[np.intp]:
@@ -108,7 +125,8 @@ def _by_depth(depth: Any) -> Any:
 
 def tabulated_gain(activation: Activation, width: int, depth: int, weights: Weights) -> Tabulated | None:
     """Return the gain from the table of an activation, None where there is none."""
-    found = _table(activation.name, weights) if is_built_in(activation) else None
+    name = _TWINS.get(activation.name, activation.name)
+    found = _table(name, weights) if is_built_in(activation) else None
     return None if found is None else found.at(width, depth)
 
 

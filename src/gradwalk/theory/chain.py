@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gradwalk.activations import Array
-from gradwalk.theory.stencils import interpolation
+from gradwalk.theory.stencils import interpolation, linear_interpolation
 from gradwalk.theory.table import SPACING, Table
 
 _POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
@@ -48,6 +48,7 @@ class Operators:
             grow linearly beyond the grid.
         linear: their means.
         constant: the means for functions that are constant beyond the grid.
+        positive: the same by linear interpolation, so that no entry is negative: for what must not cancel.
         growth_law, overlap_law: the same for the law of the overlap, as growth and overlap below depend on it.
         deviations: ln q' less its mean at the quadrature points.
         below, above: the probability that q' is below or above the grid.
@@ -56,6 +57,7 @@ class Operators:
     values: Array
     linear: Array
     constant: Array
+    positive: Array
     growth_law: Array
     overlap_law: Array
     deviations: Array
@@ -69,15 +71,16 @@ def operators(table: Table, log_gain: float) -> Operators:
     skewness = np.clip(table.third / np.maximum(deviation, 1e-5) ** 3, -1.0, 1.0)
     noise = deviation[:, None] * (_POINTS + skewness[:, None] / 6 * (_POINTS**2 - 1))
     at = (2 * log_gain + table.mean[:, None] + noise - table.log_q[0]) / SPACING
-    values = interpolation(np.clip(at, 0, count - 1).ravel(), count)
-    constant = _mean(values)
-    beyond = (at - np.clip(at, 0, count - 1)).reshape(-1, 1)
+    inside = np.clip(at, 0, count - 1).ravel()
+    values = interpolation(inside, count)
+    constant, positive = _mean(values), _mean(linear_interpolation(inside, count))
+    beyond = at.reshape(-1, 1) - inside[:, None]
     values[:, :2] += np.minimum(beyond, 0) * (-1, 1)
     values[:, -2:] += np.maximum(beyond, 0) * (-1, 1)
     shifted = (np.clip(at + lag[:, None] / SPACING, 0, count - 1) for lag in table.lags)
     growth_law, overlap_law = (_mean(interpolation(positions.ravel(), count)) for positions in shifted)
     below, above = (at < 0) @ _WEIGHTS, (at > count - 1) @ _WEIGHTS
-    return Operators(values, _mean(values), constant, growth_law, overlap_law, noise, below, above)
+    return Operators(values, _mean(values), constant, positive, growth_law, overlap_law, noise, below, above)
 
 
 def _mean(values: Array) -> Array:
@@ -105,21 +108,23 @@ def walk(table: Table, log_gain: float, depth: int) -> Walk:
     by = operators(table, log_gain)
     law: Array = table.fresh
     mean: Array = np.zeros(len(table.log_q))
-    sums: Array = np.zeros((len(mean), 4))  # variance, layers below, layers above, error
+    sums: Array = np.zeros((len(mean), 3))  # variance, layers below, layers above
+    error: Array = np.zeros(len(mean))
     regression = table.covariance / np.maximum(table.variance, 1e-12)
     for done in range(depth):
         variance = table.step_variance / 4 + _variance(by, mean, regression)
-        terms = np.stack([variance, by.below, by.above, _left_out(table, law)], axis=1)
-        sums = terms + by.constant @ sums
+        terms, left_out = np.stack([variance, by.below, by.above], axis=1), _left_out(table, law)
+        sums, error = terms + by.constant @ sums, left_out + by.positive @ error
         before = law, mean
         law, mean = _lower(table, by, law), _growth(table, by, law, log_gain) + by.linear @ mean
         if done % _PAUSE == 0 and np.abs(law - before[0]).max() < _STILL and np.ptp(mean - before[1]) < _STILL:
             sums = _repeated(by.constant, terms, sums, depth - done - 1)
+            error = _repeated(by.positive, left_out, error, depth - done - 1)
             mean = mean + (depth - done - 1) * (mean - before[1]).mean()
             break
-    square, below, above, error = (table.at_start(values) for values in sums.T)
+    square, below, above = (table.at_start(values) for values in sums.T)
     spread = math.sqrt(max(square + table.start_variance(mean), 0.0))
-    return Walk(table.at_start(mean), spread, below, above, error)
+    return Walk(table.at_start(mean), spread, below, above, table.most_at_start(error))
 
 
 def _growth(table: Table, by: Operators, law: Array, log_gain: float) -> Array:
@@ -136,10 +141,12 @@ def _left_out(table: Table, law: Array) -> Array:
     """Return about what the expansion leaves out of the growth at a layer; results/gains.md shows how well that holds.
 
     Terms of third order in 1 / width, which vanish with the variances of ln q' and ln z, and those of second order
-    where the gradient turns towards the signal: there E[o^2] exceeds 1, and the law of o is far from normal.
+    where the gradient turns towards the signal: there E[o^2] exceeds 1, and the law of o is far from normal. Where it
+    is negative, the recursion of the law has diverged, as it does from very large values. No term is negative.
     """
-    third = table.variance**3 / 8 + np.minimum(table.step_variance * table.width, 1.0) * table.width**-3.0
-    aligned = np.maximum(law @ table.squares - 1, 0.0)
+    third = np.abs(table.variance) ** 3 / 8 + np.minimum(table.step_variance * table.width, 1.0) * table.width**-3.0
+    square = law @ table.squares
+    aligned = np.maximum(np.maximum(square - 1, -square), 0.0)
     return np.asarray(third + 0.15 * aligned * (1 + aligned**2) / table.width)
 
 

@@ -24,6 +24,14 @@ def interpolation(positions: Array, count: int) -> Array:
     return matrix
 
 
+def linear_interpolation(positions: Array, count: int) -> Array:
+    """Return the matrix for positions between, by straight lines: less exact, but without negative entries."""
+    first = np.clip(np.floor(positions).astype(int), 0, count - 2)
+    matrix, rows = np.zeros((len(positions), count)), np.arange(len(first))
+    matrix[rows, first], matrix[rows, first + 1] = 1 - (positions - first), positions - first
+    return matrix
+
+
 @lru_cache(maxsize=64)
 def derivative(count: int) -> Array:
     """Return the matrix that takes values on the grid to their derivatives there, for a spacing of 1."""

@@ -72,6 +72,10 @@ class Table:
         second = (self.length.mean**2 + self.length.variance) / 2
         return float((values + self.length.mean * slope + second * curvature)[self._start])
 
+    def most_at_start(self, values: Array) -> float:
+        """Return the same of a positive function, and no less than its value at q = 1."""
+        return max(self.at_start(values), float(values[self._start]))
+
     def start_variance(self, mean: Array) -> float:
         """Return the variance over networks of the mean, a function of ln q, due to the length of the first x."""
         slope = float((self.derivative @ mean)[self._start])

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradwalk.activations import Activation
 from gradwalk.checks import Weights
-from gradwalk.gains import GainEstimate, solve_gain
+from gradwalk.gains import GainEstimate, layer_gain
 from gradwalk.progress import progress
 from gradwalk.theory import chi, q_map
 
@@ -27,8 +27,8 @@ class Law(NamedTuple):
 
 
 def unbiased(law: Law) -> GainEstimate:
-    """Return the gain at which the walk over this many layers of this kind is unbiased."""
-    return solve_gain(law.activation, law.fan_in, law.steps, weights=law.weights, dropout=law.dropout)
+    """Return the gain at which the walk over this many layers of this kind is unbiased, see `layer_gain`."""
+    return layer_gain(law.activation, law.fan_in, law.steps, law.weights, law.dropout)
 
 
 def unbiased_gains(laws: Iterable[Law]) -> dict[Law, GainEstimate]:
@@ -71,7 +71,7 @@ def _fitted(family: Sequence[Law]) -> dict[Law, GainEstimate]:
 def _solved(law: Law) -> GainEstimate:
     """Return the gain of a law by half the usual number of walks: the fit averages over several."""
     walks = max(100, min(1000, round(5e6 / (law.fan_in * (law.steps + 1)))))
-    return solve_gain(law.activation, law.fan_in, law.steps, weights=law.weights, dropout=law.dropout, walks=walks)
+    return layer_gain(law.activation, law.fan_in, law.steps, law.weights, law.dropout, walks)
 
 
 def gate_gain(activation: Activation) -> float:
