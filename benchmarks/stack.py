@@ -11,7 +11,7 @@ import multiprocessing
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -73,11 +73,14 @@ class Team:
             theirs.close()
 
     def ready(self, until: float) -> bool:
-        """Wait for all processes and receive their losses and seconds per step; return False if that takes too long."""
+        """Receive the losses and the seconds per step of all processes; return False if one fails or takes too long."""
         for pipe in self.pipes:
             if not pipe.poll(max(0.0, until - time.monotonic())):
                 return False
-            networks, self.losses, self.seconds = pipe.recv()
+            try:
+                networks, self.losses, self.seconds = pipe.recv()
+            except EOFError:
+                return False
         self.networks = networks * len(self.pipes)
         return True
 
@@ -94,7 +97,8 @@ class Team:
     def close(self) -> None:
         """End the processes; one that is still busy is killed."""
         for pipe, process in zip(self.pipes, self.processes, strict=True):
-            pipe.send(0)
+            with suppress(BrokenPipeError):  # of a process that failed
+                pipe.send(0)
             process.join(3)
             process.kill()
 
@@ -158,7 +162,7 @@ def _row(stack: Team, name: str, shape: tuple[int, int], count: int, quick: bool
     row: dict[str, Any] = {"shape": shape, "networks": count, "side": name, "failed": None}
     with ready(name, shape, count) as others:
         if not others:
-            failed = f"not ready within {PATIENCE:.0f} s"
+            failed = f"an error, or not ready within {PATIENCE:.0f} s"
             return row | {"failed": failed, "rate": None, "stack": None, "ratio": None}
         pairs = compare(stack, others, 2 if quick else 7, 0.3 if quick else 1.2)
     ours, theirs = zip(*pairs, strict=True)

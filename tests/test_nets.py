@@ -1,7 +1,10 @@
 """Networks: widths by the paper's rule, initial weights, and a stack whose gradient is that of torch.autograd."""
 
 import copy
+import ctypes
+import mmap
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +20,7 @@ from gradwalk.nets import (
     Updater,
     classifier_widths,
     footprint,
+    memory,
     parameter_count,
     parse_optimizer,
     products,
@@ -353,3 +357,25 @@ def test_every_library_computes_the_products_of_a_block_of_layers(by_numpy, inte
     out = torch.empty(4, 2, 90, 80)
     run(products.gradient(h, delta, out, by_numpy))
     torch.testing.assert_close(out, (h.double().mT @ delta.double()).float(), rtol=1e-5, atol=1e-4)
+
+
+class TestLargePages:
+    @pytest.mark.parametrize(("megabytes", "asked"), [(1, False), (9, True)])
+    def test_they_are_asked_for_within_large_memory(self, megabytes, asked, monkeypatch):
+        ranges = []
+        monkeypatch.setattr(memory, "_advise", lambda: lambda first, size, advice: ranges.append((first, size)))
+        block = memory.aligned(torch.empty(0), 3, megabytes * 2**18)
+        start, stop = block.data_ptr(), block.data_ptr() + 3 * megabytes * 2**20
+        assert bool(ranges) == asked
+        for first, size in ranges:
+            assert first % mmap.PAGESIZE == size % mmap.PAGESIZE == 0
+            assert start <= first < start + mmap.PAGESIZE
+            assert stop - mmap.PAGESIZE < first + size <= stop
+
+    @pytest.mark.skipif(not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="this kernel has none")
+    def test_the_request_is_understood(self):
+        block = mmap.mmap(-1, 2**23)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(block))
+        advise = memory._advise()
+        assert advise(address, 2**23, mmap.MADV_HUGEPAGE) == 0
+        assert advise(address + 1, 2**23, mmap.MADV_HUGEPAGE) == -1

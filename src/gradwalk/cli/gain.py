@@ -133,7 +133,7 @@ def _source(described: GainDescription) -> str:
         return "exact formula"
     if estimate.source == "walks":
         return f"{estimate.walks} sampled walks"
-    return "expansion in 1 / width" if estimate.source == "expansion" else "table of sampled walks"
+    return "expansion in 1 / width" if estimate.source == "expansion" else "table of gains"
 
 
 def _stds(std: float | tuple[float, ...]) -> str:

@@ -1,12 +1,18 @@
 """The memory of a stack: aligned tensors. How many bytes it takes is in `gradwalk.nets.footprint`."""
 
+import ctypes
 import math
-from collections.abc import Sequence
+import mmap
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import groupby, pairwise
 
 import torch
 
 from gradwalk.nets.footprint import padded
+
+_LARGE = 1 << 22  # bytes of memory from which on large pages are asked for: two of them
 
 
 def aligned(like: torch.Tensor, count: int, *shape: int) -> torch.Tensor:
@@ -15,7 +21,27 @@ def aligned(like: torch.Tensor, count: int, *shape: int) -> torch.Tensor:
     The last bits of a product depend on where its factors lie in memory.
     """
     size = math.prod(shape)
-    return like.new_empty(count, padded(size))[:, :size].view(count, *shape)
+    memory = like.new_empty(count, padded(size))
+    _ask_for_large_pages(memory)
+    return memory[:, :size].view(count, *shape)
+
+
+def _ask_for_large_pages(memory: torch.Tensor) -> None:
+    """Ask Linux for pages of 2 MB in memory not yet written to: the processor finds these sooner than small ones."""
+    advise, size = _advise(), memory.numel() * memory.element_size()
+    if advise is not None and memory.is_cpu and size >= _LARGE:
+        first = -(-memory.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
+        advise(first, (memory.data_ptr() + size - first) // mmap.PAGESIZE * mmap.PAGESIZE, mmap.MADV_HUGEPAGE)
+
+
+@cache
+def _advise() -> Callable[[int, int, int], int] | None:
+    """Return Linux's function for it, None elsewhere."""
+    if sys.platform != "linux" or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return None
+    advise = ctypes.CDLL(None).madvise
+    advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return advise
 
 
 def aligned_layers(like: torch.Tensor, count: int, shapes: Sequence[tuple[int, ...]]) -> list[torch.Tensor]:
