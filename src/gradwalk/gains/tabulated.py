@@ -123,6 +123,7 @@ def _by_depth(depth: Any) -> Any:
     return np.log(np.asarray(depth) + 3)
 
 
+@lru_cache(maxsize=1024)
 def tabulated_gain(activation: Activation, width: int, depth: int, weights: Weights) -> Tabulated | None:
     """Return the gain from the table of an activation, None where there is none."""
     name = _TWINS.get(activation.name, activation.name)
