@@ -155,7 +155,7 @@ def _mish() -> Activation:
 
 
 def _erf() -> Activation:
-    return Activation("erf", scipy.special.erf, lambda a: 2 / math.sqrt(math.pi) * np.exp(-a * a))
+    return Activation("erf", lambda a: scipy.special.erf(a), lambda a: 2 / math.sqrt(math.pi) * np.exp(-a * a))
 
 
 def _hard_tanh() -> Activation:
