@@ -84,7 +84,7 @@ def sample(case: Case) -> Case:
 
 def compare(case: Case) -> Compared:
     """Return the case with the gain of today, computed anew."""
-    for cached in (layer.layer_row, expansion.expanded_gain, tabulated._table):
+    for cached in (layer.layer_row, expansion.expanded_gain, tabulated.tabulated_gain, tabulated._table):
         cached.cache_clear()
     start = time.process_time()
     with mock.patch("gradwalk.gains.solve.sampled_gain", return_value=None):

@@ -15,7 +15,7 @@ def gain_of_layer(name: str, width: int, depth: int) -> float:
 def test_where_a_walk_has_a_gain_a_layer_has_the_same():
     assert gain_of_layer("tanh", 8, 16) == solve_gain("tanh", 8, 16).value
     assert gain_of_layer("relu", 2, 64) == solve_gain("relu", 2, 64).value
-    assert gain_of_layer("gelu", 100, 200) == solve_gain("gelu", 100, 200).value  # whose spread is said elsewhere
+    assert gain_of_layer("gelu", 100, 200) == solve_gain("gelu", 100, 200).value  # the plan reports its spread
 
 
 @pytest.mark.parametrize(
